@@ -1,0 +1,73 @@
+/*
+ * base.h - what every part above the classifier shares: growing buffers with a
+ * stated maximum, files, time words, identifiers, escaping for terminals, JSON.
+ *
+ * Ownership: char * results are malloc()ed and freed by the caller unless a
+ * comment says borrowed. Thread rules: no globals; every function is reentrant.
+ * Errors: 0 or a negative sw_code, details in sw_error (may be NULL).
+ */
+#ifndef SW_BASE_H
+#define SW_BASE_H
+
+#include <jansson.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "sandwitness.h"
+
+/* ---- growing buffer: `max` bytes at most (SW_ETOOBIG beyond), sticky error ---- */
+typedef struct sw_buf {
+	char *ptr; /* always NUL-terminated once anything was added */
+	size_t len, cap, max;
+	int error; /* first error; later adds do nothing */
+} sw_buf;
+void sw_buf_init(sw_buf *b, size_t max);
+void sw_buf_free(sw_buf *b);
+int sw_buf_add(sw_buf *b, const void *p, size_t n);
+int sw_buf_adds(sw_buf *b, const char *z);
+int sw_buf_addf(sw_buf *b, const char *fmt, ...) SW_PRINTF(2, 3);
+char *sw_buf_take(sw_buf *b); /* gives the string away; NULL on a sticky error */
+
+/* ---- files ---- */
+/* Whole file ("-": stdin) of at most max bytes. SW_ENOTFOUND, SW_EIO, SW_ETOOBIG. */
+int sw_read_file(const char *path, size_t max, char **out, size_t *n, sw_error *err);
+int sw_write_all(int fd, const void *p, size_t n); /* retries EINTR and short writes; SW_EIO */
+int sw_mkdirs(const char *path, mode_t mode, sw_error *err); /* like mkdir -p */
+/* $XDG_STATE_HOME, $XDG_CONFIG_HOME or $XDG_RUNTIME_DIR with their fallbacks + "/sandwitness/" + leaf */
+char *sw_xdg_path(const char *variable, const char *leaf);
+
+/* ---- time ---- */
+int64_t sw_now_ns(void);       /* wall clock, ns since 1970 UTC */
+int64_t sw_monotonic_ns(void);
+void sw_time_format(int64_t ns, char out[40]); /* RFC 3339 UTC with ms: 2026-01-02T03:04:05.678Z */
+/* now, recent, today, yesterday, this-week, week-ago, 30s 15m 24h 7d 2w, RFC 3339, YYYY-MM-DD.
+ * `now` is given so that tests can fix it. SW_EINVAL lists what is understood. */
+int sw_time_parse(const char *word, int64_t now_ns, int64_t *out_ns, sw_error *err);
+/* "30s", "5m", "1h", "250ms" -> ns */
+int sw_duration_parse(const char *word, int64_t *out_ns, sw_error *err);
+
+/* ---- identifiers and encodings ---- */
+void sw_uuid7(char out[37]);
+char *sw_base64(const void *p, size_t n);
+int sw_base64_decode(const char *z, size_t n, char **out, size_t *out_n); /* SW_EINVAL */
+bool sw_utf8_valid(const void *p, size_t n);
+
+/* ---- text for people ---- */
+/* Captured bytes made safe for a terminal: control, escape, bidi and invalid bytes as \xNN or \u{N}. */
+char *sw_escape_tty(const void *p, size_t n);
+bool sw_colour_wanted(int fd); /* a terminal, NO_COLOR unset, TERM not dumb */
+/* "sandwitness: WHERE: WHAT: WHY" + "  fix: ..." on `to` */
+void sw_error_print(FILE *to, const sw_error *e);
+
+/* ---- JSON (jansson; key order is insertion order) ---- */
+/* A JSON string of captured bytes; invalid UTF-8 becomes U+FFFD. */
+json_t *sw_json_text(sw_str s);
+/* Null for NULL. */
+json_t *sw_json_z(const char *z);
+char *sw_json_dump(const json_t *j); /* compact, one line, insertion order */
+/* Parses with depth and size limits; SW_EINVAL with line:column. Duplicate keys refused. */
+json_t *sw_json_parse(const char *p, size_t n, sw_error *err);
+/* DESIGN's output object of a result; id may be NULL. Ownership passes to the caller. */
+json_t *sw_result_json(const sw_result *r, const char *id);
+
+#endif
