@@ -101,8 +101,7 @@ static pcre2_code *compile(const char *regex, uint32_t options)
 	PCRE2_SIZE offset;
 	pcre2_code *code =
 	    pcre2_compile((PCRE2_SPTR)regex, PCRE2_ZERO_TERMINATED,
-	                  PCRE2_CASELESS | PCRE2_DUPNAMES | PCRE2_DOLLAR_ENDONLY | options, &error,
-	                  &offset, NULL);
+	                  PCRE2_CASELESS | PCRE2_DOLLAR_ENDONLY | options, &error, &offset, NULL);
 	if (!code)
 		fprintf(stderr, "reference: regex does not compile at %zu: %s\n", (size_t)offset,
 		        regex);
@@ -127,7 +126,7 @@ static bool id_taken(const ref_pack *p, const char *id)
 	return false;
 }
 
-static bool add_sig(ref_pack *p, const layers *l, const sw_pack_def *own, const char *const *names,
+static bool add_sig(ref_pack *p, const layers *l, const sw_pack_def *from, const char *const *names,
                     size_t n_names, const sw_sig_def *def)
 {
 	if (id_taken(p, def->id))
@@ -139,12 +138,15 @@ static bool add_sig(ref_pack *p, const layers *l, const sw_pack_def *own, const 
 		return true; /* a shape without a runner to put in */
 	ref_sig s = {
 	    .def = def, .decides = def->decides, .with = def->with, .confidence = def->confidence};
-	s.position = def->position < 0 ? own->fatal_position : (sw_position)def->position;
+	s.position = def->position < 0 ? from->fatal_position : (sw_position)def->position;
 	bool disabled = false;
-	for (size_t i = 0; i < l->n_own; i++)
-		for (size_t k = 0; k < l->defs[i]->n_adjusts; k++) {
-			const sw_adjust_def *a = &l->defs[i]->adjusts[k];
-			if (!id_fits(a->id, def->id))
+	/* A pack adjusts what it takes over, not its own; the backend's own word comes last and
+	 * wins. */
+	for (size_t i = l->n; i > 0; i--)
+		for (size_t k = 0; k < l->defs[i - 1]->n_adjusts; k++) {
+			const sw_adjust_def *a = &l->defs[i - 1]->adjusts[k];
+			if (!strcmp(l->defs[i - 1]->backend, from->backend) ||
+			    !id_fits(a->id, def->id))
 				continue;
 			disabled |= a->disable;
 			if (a->decides >= 0) {
@@ -209,21 +211,19 @@ ref_pack *ref_pack_new(const sw_pack_set *set, const char *backend)
 		return NULL;
 	add_backend(&l, set, "common");
 	ref_pack *p = ref_alloc(sizeof *p);
-	const sw_pack_def *own =
-	    l.defs[l.n_own - 1]; /* the built-in one stands last of its backend */
 	const char *names[64];
 	size_t n_names = 0;
 	for (size_t i = 0; i < l.n_own; i++) {
 		p->windows |= l.defs[i]->windows;
 		p->unconfined |= l.defs[i]->unconfined;
-		p->priority_prefix |= l.defs[i]->priority_prefix;
 		for (size_t k = 0; k < l.defs[i]->n_names && n_names < 64; k++)
 			names[n_names++] = l.defs[i]->names[k];
 	}
 	for (size_t i = 0; i < l.n; i++) {
+		p->priority_prefix |= l.defs[i]->priority_prefix;
 		bool ok = add_prefixes(p, l.defs[i]);
 		for (size_t k = 0; ok && k < l.defs[i]->n_sigs; k++)
-			ok = add_sig(p, &l, own, names, n_names, &l.defs[i]->sigs[k]);
+			ok = add_sig(p, &l, l.defs[i], names, n_names, &l.defs[i]->sigs[k]);
 		if (!ok) {
 			ref_pack_free(p);
 			return NULL;

@@ -127,7 +127,7 @@ static bool exit_number(const ref_pack *p, sw_exit e, int64_t *out)
 {
 	if (e.has_code)
 		*out = one_exit(p, e.code);
-	else if (e.signal > 0 && !p->windows)
+	else if (e.signal > 0)
 		*out = 128 + e.signal;
 	else
 		return false;
@@ -149,72 +149,94 @@ static bool exit_admits(const ref_pack *p, const sw_sig_def *d, sw_exit e)
 
 /* ---- one signature on one window ---- */
 
-/* Where column 0 is: behind "<N>" where the pack's runner may write one. */
-static size_t column0(const ref_pack *p, const window *w)
+/* Length of the "<N>" that the pack's runner may write before column 0. */
+static size_t priority(const ref_pack *p, const window *w)
 {
-	if (p->priority_prefix && w->len >= 3 && w->text[0] == '<' && w->text[1] >= '0' &&
-	    w->text[1] <= '9' && w->text[2] == '>')
+	if (p->priority_prefix && w->len > 3 && w->text[0] == '<' && w->text[1] >= '0' &&
+	    w->text[1] <= '7' && w->text[2] == '>')
 		return 3;
 	return 0;
 }
 
 static bool regex_matches(const view *v, const pcre2_code *code, const char *p, size_t n)
 {
-	return pcre2_match(code, (PCRE2_SPTR)p, n, 0, 0, v->data, v->limits) > 0;
+	return pcre2_match(code, (PCRE2_SPTR)p, n, 0, 0, v->data, v->limits) >= 0;
 }
 
-static bool window_matches(const view *v, const ref_sig *s, const segment *seg, const window *w)
+static bool any_literal(const ref_sig *s, const char *p, size_t n,
+                        bool (*test)(const char *, size_t, const char *))
 {
-	bool literal = s->n_literals == 0;
+	for (size_t i = 0; i < s->n_literals; i++)
+		if (test(p, n, s->literals[i]))
+			return true;
+	return false;
+}
+
+static bool equals(const char *p, size_t n, const char *z)
+{
+	return strlen(z) == n && begins(p, n, z);
+}
+
+static bool matches_from(const view *v, const ref_sig *s, const char *p, size_t n)
+{
+	if (s->def->kind == SW_KIND_INFORMATIONAL)
+		return any_literal(s, p, n, equals) ||
+		       (s->regex && regex_matches(v, s->regex, p, n));
+	return s->regex ? regex_matches(v, s->regex, p, n) : any_literal(s, p, n, begins);
+}
+
+/* Where in the window the match begins to count (0, or behind "<N>"); false: no match. */
+static bool window_matches(const view *v, const ref_sig *s, const segment *seg, const window *w,
+                           size_t *from)
+{
+	size_t skip = priority(v->pack, w);
+	*from = 0;
 	switch (s->def->kind) {
 	case SW_KIND_INFORMATIONAL:
 		if (seg->is_long)
 			return false;
-		if (s->def->full_line) {
-			for (size_t i = 0; i < s->n_literals; i++)
-				if (strlen(s->literals[i]) == w->len &&
-				    begins(w->text, w->len, s->literals[i]))
-					return true;
-			return false;
-		}
-		return s->regex && regex_matches(v, s->regex, w->text, w->len);
+		break;
 	case SW_KIND_FATAL:
-	case SW_KIND_DOWNGRADE: {
-		if (!w->first)
+	case SW_KIND_DOWNGRADE:
+		if (!w->first || (s->n_literals && !any_literal(s, w->text, w->len, contains)))
 			return false;
-		size_t skip = column0(v->pack, w);
-		const char *p = w->text + skip;
-		size_t n = w->len - skip;
-		for (size_t i = 0; i < s->n_literals; i++)
-			literal |= s->regex ? contains(p, n, s->literals[i])
-			                    : begins(p, n, s->literals[i]);
-		return literal && (!s->regex || regex_matches(v, s->regex, p, n));
-	}
+		break;
 	default:
-		for (size_t i = 0; i < s->n_literals; i++)
-			literal |= contains(w->text, w->len, s->literals[i]);
-		return literal && (!s->regex || regex_matches(v, s->regex, w->text, w->len));
+		if (s->n_literals && !any_literal(s, w->text, w->len, contains))
+			return false;
+		return !s->regex || regex_matches(v, s->regex, w->text, w->len);
 	}
+	if (matches_from(v, s, w->text, w->len))
+		return true;
+	*from = skip;
+	return skip && matches_from(v, s, w->text + skip, w->len - skip);
 }
 
-static const window *matching_window(const view *v, const ref_sig *s, const segment *seg)
+static const window *matching_window(const view *v, const ref_sig *s, const segment *seg,
+                                     size_t *from)
 {
 	for (size_t i = 0; !s->exit_only && i < seg->n_windows; i++)
-		if (window_matches(v, s, seg, &seg->windows[i]))
+		if (window_matches(v, s, seg, &seg->windows[i], from))
 			return &seg->windows[i];
 	return NULL;
 }
 
-static bool carries_prefix(const view *v, const window *w)
+static bool prefix_at(const view *v, const char *p, size_t n)
 {
-	size_t skip = column0(v->pack, w);
 	for (size_t i = 0; i < v->pack->n_prefixes; i++)
-		if (begins(w->text + skip, w->len - skip, v->pack->prefixes[i]))
+		if (begins(p, n, v->pack->prefixes[i]))
 			return true;
 	for (size_t i = 0; i < v->pack->n_prefix_regexes; i++)
-		if (regex_matches(v, v->pack->prefix_regexes[i], w->text + skip, w->len - skip))
+		if (regex_matches(v, v->pack->prefix_regexes[i], p, n))
 			return true;
 	return false;
+}
+
+static bool carries_prefix(const view *v, const window *w)
+{
+	size_t skip = priority(v->pack, w);
+	return prefix_at(v, w->text, w->len) ||
+	       (skip && prefix_at(v, w->text + skip, w->len - skip));
 }
 
 /* ---- segments ---- */
@@ -250,7 +272,8 @@ static void look_at(view *v, segment *seg)
 	seg->match = ref_alloc(p->n_sigs);
 	for (size_t i = 0; i < p->n_sigs; i++) {
 		const ref_sig *s = &p->sigs[i];
-		if (!matching_window(v, s, seg))
+		size_t from;
+		if (!matching_window(v, s, seg, &from))
 			continue;
 		seg->match[i] = 1;
 		seg->informational |= s->def->kind == SW_KIND_INFORMATIONAL;
@@ -358,13 +381,9 @@ static bool capture(const view *v, const ref_sig *s, const segment *seg, const c
                     const char **kind)
 {
 	static const char *const groups[] = {"path", "host", "syscall"};
-	const window *w = matching_window(v, s, seg);
-	if (!w || !s->regex)
-		return false;
-	size_t skip = s->def->kind == SW_KIND_FATAL || s->def->kind == SW_KIND_DOWNGRADE
-	                  ? column0(v->pack, w)
-	                  : 0;
-	if (!regex_matches(v, s->regex, w->text + skip, w->len - skip))
+	size_t from = 0;
+	const window *w = matching_window(v, s, seg, &from);
+	if (!w || !s->regex || !regex_matches(v, s->regex, w->text + from, w->len - from))
 		return false;
 	PCRE2_SIZE *ends = pcre2_get_ovector_pointer(v->data);
 	for (size_t g = 0; g < 3; g++) {
@@ -379,7 +398,7 @@ static bool capture(const view *v, const ref_sig *s, const segment *seg, const c
 			    ends[2 * number] == PCRE2_UNSET ||
 			    ends[2 * number] == ends[2 * number + 1])
 				continue;
-			*p = w->text + skip + ends[2 * number];
+			*p = w->text + from + ends[2 * number];
 			*n = ends[2 * number + 1] - ends[2 * number];
 			*kind = groups[g];
 			return true;
@@ -405,13 +424,51 @@ static bool under_any(const char *path, size_t n, const sw_str *roots, size_t n_
 	return false;
 }
 
+/* Absolute and without ".", ".." and doubled slashes, by text alone; NULL where it cannot be. */
+static char *plain_path(const sw_facts *f, const char *path, size_t n, size_t *out_n)
+{
+	if (n == 0 || path[0] == '~')
+		return NULL;
+	size_t base = path[0] == '/' ? 0 : f->cwd.len;
+	if (path[0] != '/' && (f->cwd.len == 0 || f->cwd.ptr[0] != '/'))
+		return NULL;
+	char *whole = ref_alloc(base + n + 3), *out = ref_alloc(base + n + 3);
+	size_t len = 0, total = base + 1 + n;
+	if (base)
+		memcpy(whole, f->cwd.ptr, base);
+	whole[base] = '/';
+	memcpy(whole + base + 1, path, n);
+	whole[total] = '/'; /* so that every part ends at a slash */
+	for (size_t i = 1, begin = 1; i <= total; i++) {
+		if (whole[i] != '/')
+			continue;
+		size_t part = i - begin;
+		if (part == 2 && !memcmp(whole + begin, "..", 2)) {
+			while (len > 0 && out[--len] != '/')
+				;
+		} else if (part > 0 && !(part == 1 && whole[begin] == '.')) {
+			out[len++] = '/';
+			memcpy(out + len, whole + begin, part);
+			len += part;
+		}
+		begin = i + 1;
+	}
+	if (!len)
+		out[len++] = '/';
+	*out_n = len;
+	free(whole);
+	return out;
+}
+
 static bool facts_hold(const view *v, const ref_sig *s, const segment *seg)
 {
 	const sw_facts *f = v->facts;
-	const char *path = NULL, *kind = NULL;
+	const char *raw = NULL, *kind = NULL;
+	size_t raw_n = 0;
+	bool is_path = capture(v, s, seg, &raw, &raw_n, &kind) && !strcmp(kind, "path");
 	size_t n = 0;
-	bool absolute =
-	    capture(v, s, seg, &path, &n, &kind) && !strcmp(kind, "path") && path[0] == '/';
+	char *path = is_path ? plain_path(f, raw, raw_n, &n) : NULL;
+	bool all = true;
 	for (int fact = 0; fact < SW_FACT_COUNT; fact++) {
 		if (!(s->with & (1u << fact)))
 			continue;
@@ -423,14 +480,14 @@ static bool facts_hold(const view *v, const ref_sig *s, const segment *seg)
 		if (fact == SW_FACT_WORKSPACE_WRITE)
 			holds = f->mode == SW_MODE_WORKSPACE_WRITE;
 		if (fact == SW_FACT_OUTSIDE_WRITABLE_ROOTS)
-			holds = absolute && f->n_writable_roots > 0 &&
+			holds = path && f->n_writable_roots > 0 &&
 			        !under_any(path, n, f->writable_roots, f->n_writable_roots);
 		if (fact == SW_FACT_ACCESSIBLE_OUTSIDE)
-			holds = absolute && under_any(path, n, f->accessible, f->n_accessible);
-		if (!holds)
-			return false;
+			holds = path && under_any(path, n, f->accessible, f->n_accessible);
+		all &= holds;
 	}
-	return true;
+	free(path);
+	return all;
 }
 
 /* Whether the facts let it decide, and how sure it is then. */
@@ -554,7 +611,6 @@ static void report_denial(const view *v, ref_result *out, int rule, const ref_si
 
 static void apply_rules(const view *v, sw_source source, ref_result *out)
 {
-	int64_t code = 1;
 	size_t at = 0, fatal_at = 0;
 	sw_confidence confidence = SW_CONFIDENCE_NONE;
 	const ref_sig *s;
@@ -562,7 +618,7 @@ static void apply_rules(const view *v, sw_source source, ref_result *out)
 		out->rule = 1;
 		return;
 	}
-	if (exit_number(v->pack, v->exit, &code) && code == 0) {
+	if (v->exit.has_code && v->exit.code == 0 && v->exit.signal == 0) {
 		out->rule = 2;
 		return;
 	}
