@@ -32,7 +32,9 @@ typedef struct sw_env_var {
 
 /* What the host looks like; read by sw_confine_host_read(). NULL: nothing is masked. */
 typedef struct sw_confine_host {
-	char **masks; /* private files under the read-only system that exist: /etc/shadow, ... */
+	/* Private files and folders ('/' at the end) under the read-only system that this user
+	 * can read: /etc/shadow, ... for root. */
+	char **masks;
 	size_t n_masks;
 	char *home; /* the real home of this user; NULL: none */
 	long uid, gid;
@@ -51,6 +53,10 @@ typedef struct sw_confine_policy {
 	size_t n_writable;
 	const sw_env_var *env; /* variables passed on; their values stand in the argv */
 	size_t n_env;
+	/* What the docker or podman client itself needs, from the caller's environment:
+	 * the variables of sw_confine_client_names. The command does not see them. */
+	const sw_env_var *client_env;
+	size_t n_client_env;
 	const char *image;  /* docker, podman; NULL: SW_CONFINE_IMAGE */
 	unsigned memory_mb; /* docker, podman; 0: SW_CONFINE_MEMORY_MB */
 	double cpus;        /* docker, podman; 0: no limit */
@@ -60,6 +66,8 @@ typedef struct sw_confine_policy {
 	bool no_mask;       /* tests of the probe only: leave the masks out */
 	const sw_confine_host *host;
 } sw_confine_policy;
+
+extern const char *const sw_confine_client_names[]; /* ends with NULL */
 
 typedef struct sw_confined {
 	const char *backend; /* borrowed constant */

@@ -121,7 +121,7 @@ bool sw_path_private(const char *path, const char *home)
 	                                      ".npmrc",
 	                                      ".pypirc",
 	                                      ".git-credentials",
-	                                      ".local",
+	                                      ".local/share/keyrings",
 	                                      ".mozilla",
 	                                      ".password-store",
 	                                      ".bash_history",

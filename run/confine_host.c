@@ -1,0 +1,80 @@
+/* confine_host.c - what the builders want to know of the host; the only part of confine
+ * that looks at the file system. */
+#include "confine_int.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void mask_if_readable(cf_list *masks, const char *path)
+{
+	struct stat st;
+	/* A link is left alone: the runner would mount over what it points to. */
+	if (lstat(path, &st) || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS))
+		return;
+	if (S_ISREG(st.st_mode))
+		cf_add(masks, path);
+	else if (S_ISDIR(st.st_mode))
+		cf_addf(masks, "%s/", path);
+}
+
+static void host_keys(cf_list *masks)
+{
+	DIR *d = opendir("/etc/ssh");
+	if (!d)
+		return;
+	for (struct dirent *e; (e = readdir(d)) && masks->n < 64;) {
+		size_t n = strlen(e->d_name);
+		if (n > 4 && !strncmp(e->d_name, "ssh_host_", 9) &&
+		    !strcmp(e->d_name + n - 4, "_key")) {
+			char path[320];
+			snprintf(path, sizeof(path), "/etc/ssh/%s", e->d_name);
+			mask_if_readable(masks, path);
+		}
+	}
+	closedir(d);
+}
+
+int sw_confine_host_read(sw_confine_host *out, sw_error *err)
+{
+	static const char *const private_files[] = {
+	    "/etc/shadow",      "/etc/shadow-", "/etc/gshadow",   "/etc/gshadow-",
+	    "/etc/ssl/private", "/etc/sudoers", "/etc/sudoers.d", "/etc/krb5.keytab"};
+	cf_list masks = {0};
+	*out = (sw_confine_host){.uid = (long)geteuid(), .gid = (long)getegid()};
+
+	struct passwd pw, *found = NULL;
+	char buf[4096], *home = NULL, real[SW_PATH_MAX];
+	if (!getpwuid_r(geteuid(), &pw, buf, sizeof(buf), &found) && found)
+		home = found->pw_dir;
+	if (!home || *home != '/' || !strcmp(home, "/"))
+		home = getenv("HOME");
+	if (home && realpath(home, real) && strcmp(real, "/"))
+		out->home = strdup(real);
+
+	for (size_t i = 0; i < sizeof(private_files) / sizeof(*private_files); i++)
+		mask_if_readable(&masks, private_files[i]);
+	host_keys(&masks);
+	if (masks.error) {
+		cf_clear(&masks);
+		free(out->home);
+		out->home = NULL;
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	}
+	out->masks = masks.v;
+	out->n_masks = masks.n;
+	return SW_OK;
+}
+
+void sw_confine_host_free(sw_confine_host *h)
+{
+	sw_argv_free(h->masks);
+	free(h->home);
+	*h = (sw_confine_host){0};
+}
