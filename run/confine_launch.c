@@ -67,7 +67,7 @@ const cf_builder cf_landlock = {
     .backend = "landlock",
     .program = "sandwitness",
     .base_mounts = true,
-    .guarantees = SW_G(FS_WRITE) | SW_G(FS_READ) | SW_G(ENV) | SW_G(TREE_KILL),
+    .guarantees = SW_G(FS_WRITE) | SW_G(FS_READ) | SW_G(ENV),
     .build = build_landlock,
 };
 
