@@ -82,6 +82,7 @@ typedef enum {
 	SW_RUN_NOTE_DEADLINE,       /* value: ns after the start */
 	SW_RUN_NOTE_RUNNER_LOST,  /* the runner died after the command had started; value: signal */
 	SW_RUN_NOTE_NOT_ATTESTED, /* why no proof of start was asked for: `text` */
+	SW_RUN_NOTE_FORGED,       /* something other than the runner wrote to its status channel */
 	SW_RUN_NOTE_CONTAINER,    /* the container was stopped: `text` is its id */
 	SW_RUN_NOTE_TRACE         /* about --trace: `text` */
 } sw_run_note_kind;

@@ -1,0 +1,244 @@
+/*
+ * Proof, outside the output, that the wrapped command was started (or was not). The
+ * output can be forged by the command; what is used here cannot, or is not used.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "run_internal.h"
+
+#define LOOK_FIRST INT64_C(2000000)
+#define LOOK_LAST INT64_C(250000000)
+
+/* ---- the kernel's view ---- */
+
+static bool other_program(pid_t pid, const sw_run_program *runner)
+{
+	char path[64];
+	struct stat st;
+	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+	if (stat(path, &st))
+		return false;
+	return st.st_dev != runner->dev || st.st_ino != runner->ino;
+}
+
+bool run_other_program_runs(pid_t pid, const sw_run_program *runner, int depth)
+{
+	if (other_program(pid, runner))
+		return true;
+	if (depth <= 0)
+		return false;
+	char path[64], text[1024];
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return false;
+	size_t n = fread(text, 1, sizeof text - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	for (char *p = text, *end;; p = end) {
+		long child = strtol(p, &end, 10);
+		if (end == p || *end == '\0')
+			return false;
+		if (run_other_program_runs((pid_t)child, runner, depth - 1))
+			return true;
+	}
+}
+
+/*
+ * Runners that execute nothing but the command, in their own place or in a child: another
+ * program in their tree is the command. A short command may be over before anybody looks;
+ * then nothing is known.
+ */
+static bool kernel_look(run_attest *a)
+{
+	return run_other_program_runs(a->pid, a->program, 2);
+}
+
+static const char *kernel_plan(run_attest *a)
+{
+	for (size_t i = a->shape->options; i < a->argc && a->argv[i][0] == '-'; i++)
+		if (!strncmp(a->argv[i], "--map-", 6) && !strstr(a->argv[i], "-user") &&
+		    !strstr(a->argv[i], "-root"))
+			return "unshare starts newuidmap here, which looks like the command";
+	return NULL;
+}
+
+static void kernel_conclude(run_attest *a, int code, int sig, bool we_killed)
+{
+	(void)code;
+	(void)sig;
+	(void)we_killed;
+	if (a->kernel_seen) {
+		a->started = SW_STARTED_YES;
+		a->source = SW_SOURCE_KERNEL;
+	}
+}
+
+static const run_attest_method kernel_method = {
+    .name = "kernel", .plan = kernel_plan, .look = kernel_look, .conclude = kernel_conclude};
+
+/* ---- no runner: the exec pipe has spoken for the command itself ---- */
+
+static void exec_pipe_conclude(run_attest *a, int code, int sig, bool we_killed)
+{
+	(void)code;
+	(void)sig;
+	(void)we_killed;
+	a->started = SW_STARTED_YES;
+	a->source = SW_SOURCE_EXEC_PIPE;
+}
+
+static const run_attest_method exec_pipe_method = {.name = "exec-pipe",
+                                                   .conclude = exec_pipe_conclude};
+
+/* ---- which runner is proved how ---- */
+
+static const struct {
+	const char *backend;
+	const run_attest_method *method;
+	bool needs_trust; /* a runner that others could have replaced proves nothing */
+} methods[] = {
+    {"none", &exec_pipe_method, false},     {"bwrap", &run_attest_status_fd, true},
+    {"docker", &run_attest_engine, true},   {"podman", &run_attest_engine, true},
+    {"nerdctl", &run_attest_engine, true},  {"runc", &run_attest_oci, true},
+    {"crun", &run_attest_oci, true},        {"systemd-run", &run_attest_systemd, true},
+    {"setpriv", &kernel_method, true},      {"chroot", &kernel_method, true},
+    {"unshare", &kernel_method, true},      {"landrun", &kernel_method, true},
+    {"landlock-run", &kernel_method, true}, {"landlock", &kernel_method, true},
+};
+
+static int copy_argv(run_attest *a, char *const *argv, sw_error *err)
+{
+	while (argv[a->argc] && a->argc < SW_RUN_ARGS_MAX)
+		a->argc++;
+	a->argv = calloc(a->argc + 5, sizeof *a->argv);
+	if (!a->argv)
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	for (size_t i = 0; i < a->argc; i++)
+		if (!(a->argv[i] = strdup(argv[i])))
+			return sw_error_set(err, SW_ENOMEM, "out of memory");
+	return SW_OK;
+}
+
+bool run_attest_insert(run_attest *a, size_t at, const char *one, const char *two)
+{
+	size_t n = two ? 2 : 1;
+	char *first = strdup(one), *second = two ? strdup(two) : NULL;
+	if (!first || (two && !second)) {
+		free(first);
+		free(second);
+		return false;
+	}
+	memmove(a->argv + at + n, a->argv + at, (a->argc - at + 1) * sizeof *a->argv);
+	a->argv[at] = first;
+	if (two)
+		a->argv[at + 1] = second;
+	a->argc += n;
+	return true;
+}
+
+int run_attest_new(run_attest **out, char *const *argv, const sw_run_shape *shape,
+                   const sw_run_program *program, bool wanted, sw_error *err)
+{
+	run_attest *a = calloc(1, sizeof *a);
+	if (!a)
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	a->child_fd = a->fd = -1;
+	a->program = program;
+	a->shape = shape;
+	a->refusal = "nothing is known that proves a start under this runner";
+	int rc = copy_argv(a, argv, err);
+	if (rc) {
+		run_attest_free(a);
+		return rc;
+	}
+	for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+		if (strcmp(methods[i].backend, shape->backend))
+			continue;
+		if (!wanted && methods[i].method->plan)
+			a->refusal = "it was switched off";
+		else if (shape->runner != 0 && methods[i].needs_trust)
+			a->refusal = "the runner is started by another program";
+		else if (methods[i].needs_trust && !program->trusted)
+			a->refusal = "others than root can change the runner's program";
+		else
+			a->refusal = methods[i].method->plan ? methods[i].method->plan(a) : NULL;
+		if (!a->refusal)
+			a->method = methods[i].method;
+	}
+	*out = a;
+	return SW_OK;
+}
+
+void run_attest_spawned(run_attest *a, pid_t pid)
+{
+	a->pid = pid;
+	if (a->child_fd >= 0)
+		close(a->child_fd);
+	a->child_fd = -1;
+	if (a->method && a->method->look) {
+		a->look_step = LOOK_FIRST;
+		a->next_look = sw_monotonic_ns() + LOOK_FIRST;
+	}
+}
+
+void run_attest_look(run_attest *a)
+{
+	if (!a->next_look)
+		return;
+	if (a->method->look(a)) {
+		a->kernel_seen = true;
+		a->next_look = 0;
+		return;
+	}
+	if (a->look_step < LOOK_LAST)
+		a->look_step *= 2;
+	a->next_look = sw_monotonic_ns() + a->look_step;
+}
+
+void run_attest_output(run_attest *a, const void *bytes, size_t n)
+{
+	if (a->head_len < sizeof a->head) {
+		size_t take = sizeof a->head - a->head_len;
+		if (take > n)
+			take = n;
+		memcpy(a->head + a->head_len, bytes, take);
+		a->head_len += take;
+	}
+	a->output += n;
+}
+
+void run_attest_conclude(run_attest *a, int code, int sig, bool we_killed)
+{
+	a->started = SW_STARTED_UNKNOWN;
+	a->source = SW_SOURCE_NONE;
+	a->lost = false;
+	if (a->method && a->method->conclude)
+		a->method->conclude(a, code, sig, we_killed);
+}
+
+void run_attest_free(run_attest *a)
+{
+	if (!a)
+		return;
+	if (a->method && a->method->cleanup)
+		a->method->cleanup(a);
+	if (a->dir[0]) {
+		if (a->record[0])
+			unlink(a->record);
+		rmdir(a->dir);
+	}
+	if (a->child_fd >= 0)
+		close(a->child_fd);
+	if (a->fd >= 0)
+		close(a->fd);
+	for (size_t i = 0; a->argv && i < a->argc; i++)
+		free(a->argv[i]);
+	free(a->argv);
+	free(a);
+}

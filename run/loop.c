@@ -1,0 +1,346 @@
+/* What happens between the start of the command and the end of its last descendant. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "loop.h"
+
+#define MS INT64_C(1000000)
+#define SETTLE_NS (50 * MS)       /* a runner's own helpers end a moment after it */
+#define LINGER_NS (5000 * MS)     /* podman tidies up after its client has ended */
+#define SLOW_READER_NS (500 * MS) /* after a deadline */
+#define KILL_NS (900 * MS)        /* with the grace: two seconds at most */
+#define READS_PER_TURN 16
+
+/* ---- output ---- */
+
+static void close_in(run_loop *l)
+{
+	if (l->in >= 0)
+		close(l->in);
+	l->in = -1;
+	l->owed = 0;
+}
+
+static void drop_reader(run_loop *l)
+{
+	if (!l->pump)
+		return;
+	l->r->passed_bytes = run_pump_written(l->pump);
+	l->dropped += run_pump_free(l->pump);
+	l->pump = NULL;
+	l->blocked = false;
+	l->abandoned = true;
+}
+
+static void read_output(run_loop *l)
+{
+	for (int i = 0; i < READS_PER_TURN && l->in >= 0; i++) {
+		void *at = l->scratch;
+		size_t room = sizeof l->scratch;
+		if (l->pump && (room = run_pump_room(l->pump, &at)) == 0) {
+			l->blocked = true;
+			return;
+		}
+		ssize_t n = read(l->in, at, room);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0) {
+			close_in(l);
+			return;
+		}
+		if (!l->looked_at_output) { /* whoever wrote this is alive now, perhaps not later */
+			l->looked_at_output = true;
+			run_attest_look(l->attest);
+		}
+		run_attest_output(l->attest, at, (size_t)n);
+		if (l->o->on_output)
+			l->o->on_output(l->o->ctx, at, (size_t)n);
+		l->r->output_bytes += (uint64_t)n;
+		if (l->pump)
+			run_pump_commit(l->pump, (size_t)n);
+		else if (l->abandoned)
+			l->dropped += (uint64_t)n;
+		l->owed = l->owed > n ? l->owed - n : 0;
+	}
+}
+
+static void pump_event(run_loop *l)
+{
+	run_pump_clear_event(l->pump);
+	l->blocked = false;
+	int e = run_pump_error(l->pump);
+	if (e && !l->told_closed) {
+		l->told_closed = true;
+		run_note(l, SW_RUN_NOTE_STDOUT_CLOSED, e, strerror(e));
+	}
+}
+
+/* ---- signals ---- */
+
+/*
+ * bwrap passes no signals on: one that ends bwrap ends the command by SIGKILL, without a
+ * chance to tidy up and without bwrap's word on how it ended. The command gets it instead.
+ */
+static bool spares_runner(const run_loop *l)
+{
+	return !strcmp(l->r->shape.backend, "bwrap") && l->r->program.path[0] &&
+	       l->r->shape.runner == 0;
+}
+
+static unsigned signal_command(run_loop *l, int sig)
+{
+	unsigned sent = 0;
+	if (run_tree_walk(&l->tree))
+		return 0;
+	for (size_t i = 0; i < l->tree.n; i++) {
+		const run_proc *p = &l->tree.procs[i];
+		if (p->pid == l->tree.main_pid ||
+		    !run_other_program_runs(p->pid, &l->r->program, 0))
+			continue;
+		sent += run_tree_signal_one(p, sig);
+	}
+	return sent;
+}
+
+static void forward(run_loop *l, int sig, bool from_terminal)
+{
+	run_attest_look(l->attest);
+	l->r->forwarded = sig;
+	run_note(l, SW_RUN_NOTE_FORWARDED, sig, NULL);
+	if (l->tree.main_done)
+		return;
+	/* the terminal has signalled the whole foreground group, the command with it */
+	if (from_terminal && getpgid(l->tree.main_pid) == getpgrp())
+		return;
+	if (spares_runner(l) && signal_command(l, sig))
+		return;
+	kill(l->tree.main_pid, sig); /* unreaped: the number is still its own */
+}
+
+static void begin_term(run_loop *l)
+{
+	l->phase = RUN_TERM_SENT;
+	l->term_at = sw_monotonic_ns();
+	run_attest_look(l->attest);
+	if (run_tree_walk(&l->tree)) {
+		if (!l->tree.main_done)
+			kill(l->tree.main_pid, SIGTERM);
+		return;
+	}
+	l->r->leftovers = (unsigned)l->tree.n - (l->tree.main_done ? 0 : 1);
+	bool spare = spares_runner(l) && !l->tree.main_done;
+	if (!spare || signal_command(l, SIGTERM) == 0)
+		run_tree_signal(&l->tree, SIGTERM);
+	run_tree_signal(&l->tree, SIGCONT); /* a stopped process cannot act on TERM */
+}
+
+static void kill_all(run_loop *l)
+{
+	char text[200] = "";
+	l->phase = RUN_KILLED;
+	if (l->r->timed_out && l->attest->method && l->attest->method->end_outside) {
+		l->attest->method->end_outside(l->attest, text, sizeof text);
+		if (text[0])
+			run_note(l, SW_RUN_NOTE_CONTAINER, 0, text);
+	}
+	l->r->survivors = run_tree_kill(&l->tree, sw_monotonic_ns() + KILL_NS);
+	if (l->r->survivors)
+		run_note(l, SW_RUN_NOTE_SURVIVOR, l->r->survivors, NULL);
+}
+
+static void take_signals(run_loop *l)
+{
+	struct signalfd_siginfo si;
+	while (read(l->signals.fd, &si, sizeof si) == (ssize_t)sizeof si) {
+		if (si.ssi_signo == SIGCHLD)
+			continue; /* reaping is done after every wake-up */
+		bool terminal = si.ssi_code == SI_KERNEL;
+		if (l->tree.main_done) /* somebody is impatient */
+			l->hurry = true;
+		else
+			forward(l, (int)si.ssi_signo, terminal);
+		if (!terminal && ++l->endings == 2 && l->phase == RUN_GOING)
+			begin_term(l);
+	}
+}
+
+/* ---- time ---- */
+
+static void reap(run_loop *l)
+{
+	bool was = l->tree.main_done;
+	run_tree_reap(&l->tree);
+	if (was || !l->tree.main_done)
+		return;
+	l->main_done_at = sw_monotonic_ns();
+	int waiting = 0;
+	if (l->in >= 0 && ioctl(l->in, FIONREAD, &waiting) == 0)
+		l->owed = waiting;
+}
+
+static void on_time(run_loop *l, int64_t now)
+{
+	if (l->phase == RUN_GOING && !l->tree.main_done && l->deadline && now >= l->deadline) {
+		l->r->timed_out = true;
+		run_note(l, SW_RUN_NOTE_DEADLINE, now - l->start, NULL);
+		begin_term(l);
+	} else if (l->phase == RUN_TERM_SENT && now >= l->term_at + l->grace) {
+		kill_all(l);
+		reap(l);
+	}
+	if (l->attest->next_look && now >= l->attest->next_look && !l->tree.main_done)
+		run_attest_look(l->attest);
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
+/* Waits for anything to happen, `until` at the latest (0: no limit of its own). */
+static void turn(run_loop *l, int64_t until)
+{
+	struct pollfd pf[4];
+	int n = 0, at_in = -1, at_pump = -1, at_status = -1;
+	pf[n++] = (struct pollfd){.fd = l->signals.fd, .events = POLLIN};
+	if (l->in >= 0 && !l->blocked) {
+		at_in = n;
+		pf[n++] = (struct pollfd){.fd = l->in, .events = POLLIN};
+	}
+	if (l->pump) {
+		at_pump = n;
+		pf[n++] = (struct pollfd){.fd = run_pump_event_fd(l->pump), .events = POLLIN};
+	}
+	if (l->attest->fd >= 0) {
+		at_status = n;
+		pf[n++] = (struct pollfd){.fd = l->attest->fd, .events = POLLIN};
+	}
+	int64_t next = until;
+	if (!l->tree.main_done) {
+		if (l->phase == RUN_GOING)
+			next = sooner(next, l->deadline);
+		next = sooner(next, l->attest->next_look);
+	}
+	if (l->phase == RUN_TERM_SENT)
+		next = sooner(next, l->term_at + l->grace);
+	int64_t now = sw_monotonic_ns();
+	struct timespec ts = {0, 0};
+	if (next > now) {
+		ts.tv_sec = (next - now) / 1000000000;
+		ts.tv_nsec = (next - now) % 1000000000;
+	}
+	int got = ppoll(pf, (nfds_t)n, next ? &ts : NULL, NULL);
+	if (got > 0) {
+		if (at_status >= 0 && pf[at_status].revents)
+			l->attest->method->readable(l->attest);
+		if (at_pump >= 0 && pf[at_pump].revents)
+			pump_event(l);
+		if (at_in >= 0 && pf[at_in].revents)
+			read_output(l);
+		if (pf[0].revents)
+			take_signals(l);
+	}
+	reap(l);
+	on_time(l, sw_monotonic_ns());
+}
+
+/* ---- after the command ---- */
+
+static void drain(run_loop *l)
+{
+	int64_t end = l->main_done_at + l->drain;
+	while (l->in >= 0) {
+		int64_t now = sw_monotonic_ns();
+		if (l->r->timed_out && l->blocked && now >= l->main_done_at + SLOW_READER_NS)
+			drop_reader(l);
+		if (l->hurry && l->blocked)
+			drop_reader(l);
+		if (now >= end && l->owed <= 0)
+			break;
+		int64_t until = now >= end ? (l->r->timed_out ? now + 20 * MS : 0) : end;
+		turn(l, until);
+	}
+	if (l->in < 0)
+		return;
+	run_note(l, SW_RUN_NOTE_CUT, l->drain / MS, NULL);
+	close_in(l);
+}
+
+/* Waits until no child is left. */
+static bool empty_within(run_loop *l, int64_t wait)
+{
+	int64_t end = sw_monotonic_ns() + wait;
+	for (;;) {
+		if (run_tree_reap(&l->tree))
+			return true;
+		int64_t now = sw_monotonic_ns();
+		if (now >= end || l->hurry)
+			return false;
+		turn(l, end);
+	}
+}
+
+static void end_leftovers(run_loop *l)
+{
+	bool engine = !strcmp(l->r->shape.backend, "podman");
+	if (empty_within(l, engine && !l->r->timed_out ? LINGER_NS : SETTLE_NS))
+		return;
+	if (run_tree_walk(&l->tree) == SW_OK && l->tree.n == 0 && l->tree.n_before)
+		return; /* only the process's own children are left */
+	if (l->phase != RUN_KILLED) {
+		if (l->phase == RUN_GOING)
+			begin_term(l);
+		while (l->phase == RUN_TERM_SENT && !run_tree_reap(&l->tree))
+			turn(l, l->term_at + l->grace);
+	}
+	if (!run_tree_reap(&l->tree) && l->phase != RUN_KILLED)
+		kill_all(l);
+}
+
+static void flush(run_loop *l)
+{
+	int64_t give_up = l->r->timed_out ? sw_monotonic_ns() + SLOW_READER_NS : 0;
+	while (l->pump && !run_pump_idle(l->pump) && !l->hurry) {
+		if (give_up && sw_monotonic_ns() >= give_up)
+			break;
+		turn(l, give_up);
+	}
+	if (!l->pump)
+		return;
+	int e = run_pump_error(l->pump);
+	if (e)
+		pump_event(l);
+	l->r->passed_bytes = run_pump_written(l->pump);
+	l->dropped += run_pump_free(l->pump);
+	l->pump = NULL;
+}
+
+void run_loop_run(run_loop *l)
+{
+	while (!l->tree.main_done) {
+		/* a process that not even KILL ends (uninterruptible sleep): do not wait for it */
+		if (l->phase == RUN_KILLED && l->r->survivors)
+			break;
+		turn(l, 0);
+	}
+	if (!l->main_done_at)
+		l->main_done_at = sw_monotonic_ns();
+	if (l->attest->fd >= 0)
+		l->attest->method->readable(l->attest);
+	drain(l);
+	end_leftovers(l);
+	if (l->r->leftovers)
+		run_note(l, SW_RUN_NOTE_LEFTOVER, l->r->leftovers, NULL);
+	flush(l);
+	if (l->dropped)
+		run_note(l, SW_RUN_NOTE_OUTPUT_DROPPED, (int64_t)l->dropped, NULL);
+}

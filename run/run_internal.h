@@ -1,0 +1,196 @@
+/* Shared by the files of run/; not for others. */
+#ifndef SW_RUN_INTERNAL_H
+#define SW_RUN_INTERNAL_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "base.h"
+#include "run.h"
+
+/* ---- tables.c ---- */
+typedef struct run_option {
+	const char *name;
+	int values;
+	int fd_value; /* which value is a descriptor the runner inherits; -1: none */
+} run_option;
+
+typedef struct run_engine {
+	const char *backend;
+	const char *const *global_values; /* options before the sub-command that take a value */
+	const char *const *run_switches;  /* options of `run` that take none */
+	const char *record_option;        /* --cidfile, --pid-file */
+	const char *short_switches;       /* the letters of the one-letter switches */
+} run_engine;
+
+const char *run_backend_of_program(const char *argv0);
+bool run_is_passing_program(const char *argv0);
+const run_option *run_bwrap_option(const char *arg);
+const run_engine *run_engine_of(const char *backend);
+bool run_in_list(const char *const *list, const char *arg, size_t n);
+
+/* ---- detect.c ---- */
+/* Which descriptors the runner's own options name; all: they cannot be known, keep every one. */
+typedef struct run_named_fds {
+	int fds[64];
+	size_t n;
+	bool all;
+} run_named_fds;
+void run_fds_named(char *const *argv, const sw_run_shape *shape, run_named_fds *out);
+
+/* An option of an engine's `run`. at: index of it in argv, 0: absent; value may be NULL. */
+typedef struct run_engine_call {
+	size_t subcommand; /* index of `run`; 0: another sub-command or not understood */
+	size_t command;    /* index of the image, 0: not found */
+	size_t record_at;
+	const char *record_value;
+	const char *network;
+	bool removes;  /* --rm */
+	bool detached; /* -d: the client does not wait */
+} run_engine_call;
+void run_engine_parse(char *const *argv, size_t runner, const run_engine *e, run_engine_call *out);
+
+/* ---- tree.c: every descendant ---- */
+typedef struct run_proc {
+	pid_t pid, ppid;
+	unsigned long long start; /* field 22 of stat: tells a reused pid */
+	char state;
+	bool ours;
+} run_proc;
+
+typedef struct run_tree {
+	pid_t self;
+	pid_t *before; /* children that the process had already; left alone */
+	size_t n_before;
+	pid_t main_pid; /* argv[0]'s process */
+	bool main_done; /* it was reaped; then: */
+	int main_code, main_signal;
+	run_proc *procs; /* the last walk: living descendants only, by pid */
+	size_t n, cap;
+} run_tree;
+
+int run_tree_init(run_tree *t, sw_error *err);
+void run_tree_free(run_tree *t);
+/* Walks /proc for procs[0..n). Negative: it cannot be read. */
+int run_tree_walk(run_tree *t);
+/* Sends sig to each process of the last walk that is still the same. How many. */
+unsigned run_tree_signal(run_tree *t, int sig);
+bool run_tree_signal_one(const run_proc *p, int sig);
+/* Reaps every dead child except those before. True: no child is left at all. */
+bool run_tree_reap(run_tree *t);
+/* Freeze, kill, repeat, until none is left or `until` (monotonic ns). Number of survivors. */
+unsigned run_tree_kill(run_tree *t, int64_t until);
+
+/* ---- pump.c: the reader must never wait for the writer ---- */
+typedef struct run_pump run_pump;
+int run_pump_new(run_pump **out, int fd, sw_error *err);
+/* Room to read into: at least 1 byte, or 0 where the reader is behind. */
+size_t run_pump_room(run_pump *p, void **at);
+void run_pump_commit(run_pump *p, size_t n);
+/* Readable when room has come back or the writer has stopped. */
+int run_pump_event_fd(const run_pump *p);
+void run_pump_clear_event(run_pump *p);
+int run_pump_error(run_pump *p); /* errno of the failed write (EPIPE, ...), 0: none */
+uint64_t run_pump_written(run_pump *p);
+/* All that was committed is written or cannot be any more. */
+bool run_pump_idle(run_pump *p);
+/* Stops at once; returns the bytes that were not written. NULL is fine. */
+uint64_t run_pump_free(run_pump *p);
+
+/* ---- spawn.c ---- */
+typedef struct run_signals {
+	int fd; /* signalfd; -1: none */
+	sigset_t old_mask;
+	struct sigaction old_chld;
+} run_signals;
+/* Holds SIGCHLD and the signals that are passed on, until released. */
+int run_signals_hold(run_signals *s, sw_error *err);
+void run_signals_release(run_signals *s);
+
+typedef struct run_spawn {
+	const char *path; /* what is executed */
+	char *const *argv;
+	char *const *env;
+	const char *cwd;
+	int in, out, err; /* become 0, 1, 2; -1: leave */
+	const int *keep;  /* stay open across exec */
+	size_t n_keep;
+	bool keep_all;
+	bool traced; /* stop before exec, for trace.c */
+	const run_signals *signals;
+} run_spawn;
+/* The child's pid, or a negative sw_code. *exec_errno: 0 where execve succeeded. */
+pid_t run_spawn_child(const run_spawn *s, int *exec_errno, sw_error *err);
+
+/* ---- attest.c ---- */
+typedef struct run_attest run_attest;
+
+/* One way of proof. Every function may be NULL. */
+typedef struct run_attest_method {
+	const char *name;
+	/* Changes a->argv where needed; a reason, where there can be no proof. */
+	const char *(*plan)(run_attest *a);
+	void (*readable)(run_attest *a);
+	bool (*look)(run_attest *a); /* true: seen, no need to look again */
+	void (*conclude)(run_attest *a, int code, int sig, bool we_killed);
+	void (*end_outside)(run_attest *a, char *text, size_t n);
+	void (*cleanup)(run_attest *a);
+} run_attest_method;
+
+#define RUN_HEAD_MAX 2048
+
+struct run_attest {
+	const run_attest_method *method; /* NULL: none */
+	const char *refusal;
+	const sw_run_program *program;
+	const sw_run_shape *shape;
+	char **argv; /* a copy, with room for two more */
+	size_t argc;
+	pid_t pid;
+	int child_fd, fd;
+	bool kernel_seen; /* another program than the runner's runs in its tree */
+	int64_t next_look, look_step;
+	char head[RUN_HEAD_MAX]; /* the output's beginning */
+	size_t head_len;
+	uint64_t output;
+	/* status descriptor */
+	bool exit_code_seen, child_pid_seen, foreign;
+	char text[4096]; /* an object that is not complete yet */
+	size_t text_len;
+	/* records */
+	run_engine_call call;
+	char dir[128];     /* our own temporary directory, empty: none */
+	char record[4096]; /* cid or pid file */
+	char unit[64];
+	char id[160];
+	bool own_unit, running;
+	int64_t began_s; /* wall clock */
+	/* the conclusion */
+	sw_started started;
+	sw_source source;
+	bool lost;
+};
+
+/*
+ * Plans the proof of start for argv (its runner at argv[0]). Never fails for want of a
+ * proof: then there is a refusal. program and shape are borrowed.
+ */
+int run_attest_new(run_attest **out, char *const *argv, const sw_run_shape *shape,
+                   const sw_run_program *program, bool wanted, sw_error *err);
+void run_attest_spawned(run_attest *a, pid_t pid); /* closes the child's end */
+void run_attest_look(run_attest *a);               /* the kernel's view; cheap, stops by itself */
+void run_attest_output(run_attest *a, const void *bytes, size_t n);
+/* After the runner has ended: fills started, source, lost. */
+void run_attest_conclude(run_attest *a, int code, int sig, bool we_killed);
+void run_attest_free(run_attest *a);
+bool run_attest_insert(run_attest *a, size_t at, const char *one, const char *two);
+/* Is a process of pid's tree (itself included) executing another file than the runner? */
+bool run_other_program_runs(pid_t pid, const sw_run_program *runner, int depth);
+
+extern const run_attest_method run_attest_status_fd, run_attest_engine, run_attest_oci,
+    run_attest_systemd;
+
+/* ---- helper.c: a small program's output, bounded in time and size ---- */
+int run_helper(char *const *argv, int64_t timeout_ns, char *out, size_t out_size, int *exit_code);
+
+#endif

@@ -1,0 +1,323 @@
+/*
+ * Every descendant of this process, and how to end them all.
+ *
+ * A child subreaper inherits the orphans below it, so nothing that was started here
+ * can leave the tree: double forks and new sessions change nothing. What can go wrong
+ * is time: processes that fork while they are being counted. So they are frozen first,
+ * to a fixed point, then killed, and the whole is repeated until the kernel itself says
+ * that there is no child left (ECHILD), which is the only count without a race.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run_internal.h"
+
+#define PROCS_MAX (1u << 20)
+
+/* Reads /proc/PID/stat. False: gone, or a zombie without living threads. */
+static bool read_stat(pid_t pid, run_proc *out)
+{
+	char path[64], text[1024];
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ssize_t n = read(fd, text, sizeof text - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	char *p = strrchr(text, ')'); /* the name before it may hold anything */
+	if (!p)
+		return false;
+	char state;
+	int ppid, threads;
+	unsigned long long start;
+	if (sscanf(p + 1,
+	           " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %llu",
+	           &state, &ppid, &threads, &start) != 4)
+		return false;
+	/* A leader that has ended while its threads run on shows as Z too. */
+	if ((state == 'Z' || state == 'X') && threads <= 1)
+		return false;
+	*out = (run_proc){.pid = pid, .ppid = ppid, .start = start, .state = state};
+	return true;
+}
+
+static bool was_before(const run_tree *t, pid_t pid)
+{
+	for (size_t i = 0; i < t->n_before; i++)
+		if (t->before[i] == pid)
+			return true;
+	return false;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	pid_t x = ((const run_proc *)a)->pid, y = ((const run_proc *)b)->pid;
+	return x < y ? -1 : x > y;
+}
+
+static run_proc *find(run_tree *t, pid_t pid)
+{
+	run_proc key = {.pid = pid};
+	return bsearch(&key, t->procs, t->n, sizeof key, by_pid);
+}
+
+static int read_all(run_tree *t)
+{
+	DIR *d = opendir("/proc");
+	if (!d)
+		return SW_EIO;
+	struct dirent *e;
+	t->n = 0;
+	while ((e = readdir(d))) {
+		if (!isdigit((unsigned char)e->d_name[0]))
+			continue;
+		if (t->n == t->cap) {
+			size_t cap = t->cap ? t->cap * 2 : 512;
+			run_proc *more =
+			    cap > PROCS_MAX ? NULL : realloc(t->procs, cap * sizeof *t->procs);
+			if (!more)
+				break; /* those that were read are worth ending */
+			t->procs = more;
+			t->cap = cap;
+		}
+		if (read_stat((pid_t)atol(e->d_name), &t->procs[t->n]))
+			t->n++;
+	}
+	closedir(d);
+	qsort(t->procs, t->n, sizeof *t->procs, by_pid);
+	return SW_OK;
+}
+
+int run_tree_walk(run_tree *t)
+{
+	int rc = read_all(t);
+	if (rc)
+		return rc;
+	bool changed = true;
+	while (changed) { /* parents mostly have lower numbers: few rounds */
+		changed = false;
+		for (size_t i = 0; i < t->n; i++) {
+			run_proc *p = &t->procs[i];
+			if (p->ours || p->pid == t->self)
+				continue;
+			bool ours;
+			if (p->ppid == t->self) {
+				ours = !was_before(t, p->pid);
+			} else {
+				const run_proc *parent = find(t, p->ppid);
+				ours = parent && parent->ours;
+			}
+			if (ours)
+				p->ours = changed = true;
+		}
+	}
+	size_t k = 0;
+	for (size_t i = 0; i < t->n; i++)
+		if (t->procs[i].ours)
+			t->procs[k++] = t->procs[i];
+	t->n = k;
+	return SW_OK;
+}
+
+/* The children of this thread as the kernel lists them; quick. Count, or -1: not offered. */
+static int own_children(const run_tree *t, pid_t *out, int max)
+{
+	char path[64], text[8192];
+	snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)t->self);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ssize_t n = read(fd, text, sizeof text - 1);
+	close(fd);
+	if (n < 0)
+		return -1;
+	text[n] = '\0';
+	int k = 0;
+	for (char *p = text; k < max;) {
+		char *end;
+		long pid = strtol(p, &end, 10);
+		if (end == p)
+			break;
+		/* the last number may be cut by the buffer: then it lacks its blank */
+		if (*end == '\0' && n == (ssize_t)sizeof text - 1)
+			break;
+		out[k++] = (pid_t)pid;
+		p = end;
+	}
+	return k;
+}
+
+int run_tree_init(run_tree *t, sw_error *err)
+{
+	memset(t, 0, sizeof *t);
+	t->self = getpid();
+	if (waitid(P_ALL, 0, &(siginfo_t){0}, WNOHANG | WEXITED | WNOWAIT) && errno == ECHILD)
+		return SW_OK; /* no children so far */
+	int rc = run_tree_walk(t);
+	if (rc)
+		return sw_error_set(err, rc, "/proc cannot be read: %s", strerror(errno));
+	size_t k = 0;
+	pid_t *before = calloc(t->n ? t->n : 1, sizeof *before);
+	if (!before)
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	for (size_t i = 0; i < t->n; i++)
+		if (t->procs[i].ppid == t->self)
+			before[k++] = t->procs[i].pid;
+	t->before = before;
+	t->n_before = k;
+	return SW_OK;
+}
+
+void run_tree_free(run_tree *t)
+{
+	free(t->procs);
+	free(t->before);
+	memset(t, 0, sizeof *t);
+}
+
+/* Signals one process if it is still the one that was seen. */
+static bool signal_same(const run_proc *p, int sig)
+{
+#ifdef SYS_pidfd_open
+	int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	if (fd >= 0) {
+		run_proc now;
+		bool same = read_stat(p->pid, &now) && now.start == p->start;
+		bool done = same && syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0) == 0;
+		close(fd);
+		return done;
+	}
+	if (errno == ESRCH)
+		return false;
+#endif
+	run_proc now;
+	return read_stat(p->pid, &now) && now.start == p->start && kill(p->pid, sig) == 0;
+}
+
+unsigned run_tree_signal(run_tree *t, int sig)
+{
+	unsigned sent = 0;
+	for (size_t i = 0; i < t->n; i++)
+		if (signal_same(&t->procs[i], sig))
+			sent++;
+	return sent;
+}
+
+bool run_tree_signal_one(const run_proc *p, int sig)
+{
+	return signal_same(p, sig);
+}
+
+static void took(run_tree *t, pid_t pid, const siginfo_t *si)
+{
+	if (pid != t->main_pid)
+		return;
+	t->main_done = true;
+	t->main_signal = si->si_code == CLD_EXITED ? 0 : si->si_status;
+	t->main_code = si->si_code == CLD_EXITED ? si->si_status : 0;
+}
+
+bool run_tree_reap(run_tree *t)
+{
+	siginfo_t si;
+	if (t->n_before == 0) {
+		for (;;) {
+			si.si_pid = 0;
+			if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG)) {
+				if (errno == EINTR)
+					continue;
+				return errno == ECHILD;
+			}
+			if (si.si_pid == 0)
+				return false;
+			took(t, si.si_pid, &si);
+		}
+	}
+	/* The process has children of its own: take ours by number. */
+	pid_t kids[1024];
+	int n = own_children(t, kids, 1024);
+	bool none = true;
+	if (n < 0) {
+		kids[0] = t->main_pid;
+		n = 1;
+	}
+	for (int i = 0; i < n; i++) {
+		if (was_before(t, kids[i]))
+			continue;
+		si.si_pid = 0;
+		if (waitid(P_PID, (id_t)kids[i], &si, WEXITED | WNOHANG) == 0 && si.si_pid)
+			took(t, kids[i], &si);
+		else
+			none = false;
+	}
+	return none;
+}
+
+/* Children of ours are killed as fast as they appear: catches what forks and exits in a chain. */
+static void sweep(run_tree *t)
+{
+	pid_t kids[1024];
+	for (int round = 0; round < 64; round++) {
+		int n = own_children(t, kids, 1024);
+		int alive = 0;
+		for (int i = 0; i < n; i++) {
+			/* unreaped children keep their numbers: no race with reuse */
+			if (!was_before(t, kids[i]) && kill(kids[i], SIGKILL) == 0)
+				alive++;
+		}
+		if (run_tree_reap(t) || alive == 0)
+			return;
+	}
+}
+
+static void freeze(run_tree *t, int64_t until)
+{
+	for (int round = 0; round < 64; round++) {
+		if (run_tree_walk(t) || t->n == 0)
+			return;
+		bool all = true;
+		for (size_t i = 0; i < t->n; i++) {
+			char s = t->procs[i].state;
+			if (s == 'T' || s == 't')
+				continue;
+			if (signal_same(&t->procs[i], SIGSTOP))
+				all = false;
+		}
+		if (all || sw_monotonic_ns() > until)
+			return;
+	}
+}
+
+unsigned run_tree_kill(run_tree *t, int64_t until)
+{
+	int empty = 0;
+	for (unsigned round = 0;; round++) {
+		if (run_tree_reap(t))
+			return 0;
+		freeze(t, until);
+		run_tree_signal(t, SIGKILL);
+		size_t left = t->n;
+		sweep(t);
+		if (run_tree_reap(t))
+			return 0;
+		/* children of the process itself hide ECHILD: two empty walks must do */
+		empty = left == 0 ? empty + 1 : 0;
+		if (empty >= 2 && t->n_before)
+			return 0;
+		if (sw_monotonic_ns() > until)
+			return (unsigned)left;
+		usleep(round < 20 ? 200 : 5000);
+	}
+}
