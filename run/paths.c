@@ -173,10 +173,6 @@ bool sw_path_system(const char *path, const char *home)
 
 bool sw_path_daemon_socket(const char *path)
 {
-	static const char *const folders[] = {"/run", "/var/run"};
-	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++)
-		if (!strcmp(path, folders[i]))
-			return true;
 	static const char *const below[] = {
 	    "/run/docker", "/run/containerd",      "/run/podman",
 	    "/run/dbus",   "/run/systemd/private", "/run/user",

@@ -33,7 +33,7 @@ bool sw_path_private(const char *path, const char *home);
 /* True where writing there changes the system or other users: "/", /etc, /usr, /home, ... */
 bool sw_path_system(const char *path, const char *home);
 /* True for a socket through which a daemon does what it is told with its own rights
- * (docker.sock, containerd.sock, systemd's, dbus), or a folder that holds such sockets. */
+ * (docker.sock, containerd.sock, systemd's, dbus), or the folder of one such daemon. */
 bool sw_path_daemon_socket(const char *path);
 
 #endif
