@@ -201,6 +201,7 @@ typedef struct sw_facts {
 	size_t n_accessible;
 	sw_str cwd; /* the command's; makes relative paths in messages absolute */
 	bool observe_ok; /* give observations for exit 0 too */
+	bool runner_lost; /* attested with started = yes: the runner died while the command ran */
 } sw_facts;
 
 /* ---- packs ----------------------------------------------------------- */

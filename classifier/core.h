@@ -1,0 +1,278 @@
+/*
+ * core.h - what the files of the classifier share. Not public.
+ *
+ * The way of a byte: scan.c cuts the stream into segments, filter.c finds
+ * literals in them (candidates), match.c says what one segment is (line),
+ * record.c keeps the few that may be reported, decide.c applies the rules.
+ */
+#ifndef SW_CORE_H
+#define SW_CORE_H
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <stdatomic.h>
+
+#include "sandwitness.h"
+
+#define SW_SIGS_MAX 4096
+#define SW_LITERALS_MAX 16384
+#define SW_LITERAL_MIN 4
+#define SW_LITERAL_MAX 512
+#define SW_GATES_MAX 6 /* distinct exit gates among denials of one pack */
+#define SW_MATCH_LIMIT 10000
+#define SW_DEPTH_LIMIT 1000
+#define SW_HEAP_LIMIT_KIB 1024
+
+/* ---- segments (segment.c) ---- */
+
+/* Skips the escape at p[0] == ESC: bytes it takes, at least 1. */
+size_t sw_escape_length(const char *p, size_t n);
+/* Copies the visible bytes of src to dst (room for n); returns their count. */
+size_t sw_strip_escapes(char *dst, const char *src, size_t n);
+/* ASCII case folding of one byte. */
+static inline unsigned char sw_fold(unsigned char c)
+{
+	return (unsigned char)(c - 'A') < 26 ? (unsigned char)(c | 0x20) : c;
+}
+/* a is folded already. */
+bool sw_equal_folded(const char *a, const char *b, size_t n);
+bool sw_blank(const char *p, size_t n);
+/* Counts LFs; the fastest this processor has. */
+uint64_t sw_count_lf(const char *p, size_t n);
+
+/* ---- literal filter (filter.c) ---- */
+
+typedef struct sw_literal {
+	const char *text; /* folded */
+	uint32_t len;
+	uint32_t first_user, n_users; /* in sw_filter.users: signatures that need it */
+} sw_literal;
+
+typedef struct sw_gram {
+	uint32_t gram; /* folded bytes, little-endian load */
+	uint32_t literal;
+	uint16_t offset;
+	uint32_t next; /* chain of the bucket, 0: end */
+} sw_gram;
+
+typedef struct sw_gram_table {
+	uint32_t *bitmap;  /* 2^16 bits */
+	uint32_t *buckets; /* heads, 1-based into grams */
+	uint32_t n_grams;
+	sw_gram *grams;
+	uint32_t stride;
+	bool used;
+} sw_gram_table;
+
+typedef struct sw_filter {
+	sw_literal *literals;
+	uint32_t n_literals;
+	uint32_t *users;
+	sw_gram_table tables[2]; /* stride 4 for literals of 7 bytes and more; the short ones */
+} sw_filter;
+
+/* A literal at `at`; return false to stop. */
+typedef bool (*sw_filter_fn)(void *payload, uint32_t literal, size_t at);
+
+int sw_filter_build(sw_filter *f, const char *const *texts, const uint32_t *lens,
+                    const uint32_t *users, uint32_t n);
+void sw_filter_free(sw_filter *f);
+/*
+ * First candidate position at or after `from` in p[0..n): an index at which a gram
+ * of the filter's stands, or n. `which` is the table. Pure speed; sw_filter_verify
+ * confirms.
+ */
+size_t sw_filter_next(const sw_gram_table *t, const char *p, size_t n, size_t from);
+/* Reports the literals that have a gram at p + at. False: the callback stopped. */
+bool sw_filter_verify(const sw_filter *f, const sw_gram_table *t, const char *p, size_t n,
+                      size_t at, sw_filter_fn fn, void *payload);
+
+/* ---- packs in memory (pack.c) ---- */
+
+typedef struct sw_sig {
+	const sw_sig_def *def;
+	_Atomic(pcre2_code *) code;
+	char *regex;     /* expanded, or NULL */
+	char **literals; /* expanded, folded */
+	uint32_t *literal_lens;
+	uint16_t n_literals;
+	uint8_t decides, confidence, position, gate;
+	uint32_t with;
+	bool exit_only;
+} sw_sig;
+
+typedef struct sw_text {
+	char *text; /* folded */
+	uint32_t len;
+} sw_text;
+
+typedef struct sw_pattern {
+	char *source;
+	_Atomic(pcre2_code *) code;
+} sw_pattern;
+
+struct sw_pack {
+	char *backend;
+	unsigned flags;
+	bool windows, utf16le, unconfined, priority_prefix;
+	bool needs_first; /* some fatal has position first or alone */
+	bool needs_last;  /* some fatal has position last or alone */
+	sw_sig *sigs;
+	uint32_t n_sigs;
+	uint16_t *order[SW_KIND_COUNT]; /* indexes of one kind, in matching order */
+	uint32_t n_order[SW_KIND_COUNT];
+	sw_text *prefixes;
+	uint32_t n_prefixes;
+	sw_pattern *prefix_patterns;
+	uint32_t n_prefix_patterns;
+	uint32_t n_gates;                    /* denial gates; gate 0 admits all */
+	uint16_t gate_sig[SW_GATES_MAX + 1]; /* a signature that has the gate */
+	sw_filter filter;
+	bool has_text_sigs;
+};
+
+/* The exit as gates compare it; false: not known as a number. */
+bool sw_exit_normal(const sw_pack *pack, sw_exit e, int64_t *out);
+bool sw_exit_admits(const sw_pack *pack, const sw_sig_def *def, sw_exit e);
+bool sw_exit_is_zero(sw_exit e);
+
+/* ---- one segment (match.c) ---- */
+
+typedef struct sw_capture {
+	const char *ptr; /* into the visible text */
+	size_t len;
+	const char *kind; /* "path", "host", "syscall", or NULL */
+} sw_capture;
+
+typedef enum { SW_MATCH_NO, SW_MATCH_YES, SW_MATCH_FAULT } sw_match;
+
+typedef struct sw_matcher {
+	pcre2_match_data *data;
+	pcre2_match_context *context;
+} sw_matcher;
+
+int sw_matcher_init(sw_matcher *m);
+void sw_matcher_free(sw_matcher *m);
+
+/* A visible segment or window. */
+typedef struct sw_visible {
+	const char *ptr;
+	size_t len;
+	bool column0;   /* begins the segment */
+	bool full_line; /* is the whole segment */
+} sw_visible;
+
+/* Whether the signature's regex (or column 0, or the mere literal) agrees. */
+sw_match sw_sig_match(const sw_pack *pack, const sw_sig *sig, sw_matcher *m, const sw_visible *v,
+                      sw_capture *capture);
+/* The whole line is one of the pack's notices: its signature, else NULL. */
+const sw_sig *sw_informational(const sw_pack *pack, sw_matcher *m, const sw_visible *v);
+bool sw_has_prefix(const sw_pack *pack, sw_matcher *m, const sw_visible *v);
+bool sw_vetoed(const sw_pack *pack, sw_matcher *m, const sw_visible *v);
+/* Any of the signature's literals in the text (for the slow ways: veto, explain). */
+bool sw_literal_in(const sw_sig *sig, const char *p, size_t n, size_t *at);
+/* Length of "<N>" that may be skipped before column 0, else 0. */
+size_t sw_priority_length(const sw_pack *pack, const sw_visible *v);
+/* Compiles on first use; NULL where it does not compile. */
+const pcre2_code *sw_sig_code(const sw_pack *pack, const sw_sig *sig);
+pcre2_code *sw_compile(const char *regex, bool anchored, bool whole, unsigned flags, int *error,
+                       size_t *offset);
+
+/* Whether the facts let the denial decide, and with what confidence. */
+bool sw_facts_decide(const sw_sig *sig, const sw_facts *facts, const sw_capture *capture,
+                     sw_confidence *confidence);
+
+/* ---- what is kept of a segment (scan.c, record.c) ---- */
+
+typedef struct sw_kept_line {
+	uint32_t refs;
+	uint32_t len;
+	uint64_t line_number, offset;
+	bool truncated, windowed;
+	char text[];
+} sw_kept_line;
+
+typedef struct sw_mark {
+	sw_kept_line *line;
+	char *resource;
+	uint32_t resource_len;
+	const char *resource_kind;
+} sw_mark;
+
+typedef enum {
+	SW_MARK_FATAL,       /* first unblocked match that position admits so far */
+	SW_MARK_SEEN_FATAL,  /* first match, whatever position says */
+	SW_MARK_BLOCKED,     /* first match that a scope-any denial blocks, position admitting */
+	SW_MARK_DENIAL_A,    /* first deciding match, started != yes */
+	SW_MARK_DENIAL_B,    /* the same, started = yes */
+	SW_MARK_SEEN_DENIAL, /* first match that does not decide */
+	SW_MARK_VETOED,      /* first match taken away by a veto */
+	SW_MARK_OTHER,       /* limit, downgrade */
+	SW_MARK_KINDS
+} sw_mark_kind;
+
+typedef struct sw_position_state {
+	bool seen_command; /* a command line came */
+	bool pending_last; /* a candidate dies when a command line comes */
+} sw_position_state;
+
+struct sw_scan {
+	const sw_pack *pack;
+	sw_facts facts;
+	sw_matcher matcher;
+	/* slots[kind * n_sigs + sig]: 1-based index into marks, 0: none */
+	uint16_t *slots;
+	sw_mark *marks;
+	uint32_t n_marks, cap_marks;
+	uint64_t counts_a[1u << SW_GATES_MAX], counts_b[1u << SW_GATES_MAX];
+	sw_position_state position;
+	const char *faults[SW_FAULTS_MAX];
+	size_t n_faults;
+	/* stream */
+	uint64_t fed;       /* bytes of completed regions, after decoding */
+	uint64_t lf_before; /* LFs before the current region */
+	uint64_t output_size, total_lf;
+	bool last_was_lf, any;
+	char *carry; /* SW_WINDOW_SIZE bytes of an unfinished segment */
+	size_t carry_len;
+	uint64_t carry_offset; /* where the unfinished segment begins */
+	bool carry_long;       /* windows of it were matched already */
+	char *strip;           /* scratch for stripped regions */
+	char *long_head;       /* first bytes of a long segment */
+	size_t long_head_len;
+	/* of the long segment whose windows are being matched */
+	bool long_prefix, long_claimed, long_counted_a, long_counted_b;
+	uint32_t *hit_words; /* bit set of signatures whose literal is in the segment */
+	uint32_t n_hit_words;
+	bool hit_any;
+	int error; /* sticky */
+	/* UTF-16LE detection */
+	unsigned char sniff[64];
+	size_t sniff_len;
+	int decode; /* -1 undecided, 0 bytes, 1 UTF-16LE */
+	unsigned char odd;
+	bool has_odd;
+	uint16_t high_surrogate;
+	bool finished;
+};
+
+/* A finished segment, or one window of a long one. */
+typedef struct sw_segment {
+	const char *raw; /* for the report: the first bytes at least */
+	size_t raw_len;  /* bytes at raw */
+	uint64_t full_len;
+	uint64_t line_number, offset;
+	sw_visible visible;
+	bool continued; /* a further window of a long segment */
+} sw_segment;
+
+/* Evaluates a segment whose literal hits are in scan->hit_words; clears them. */
+void sw_segment_done(sw_scan *scan, const sw_segment *seg);
+const sw_mark *sw_mark_get(const sw_scan *scan, sw_mark_kind kind, uint32_t sig);
+void sw_marks_free(sw_scan *scan);
+
+/* decide.c */
+int sw_decide(sw_scan *scan, sw_exit exit, sw_started started, sw_source source, sw_result **out,
+              sw_error *err);
+
+#endif

@@ -1,0 +1,301 @@
+/*
+ * The literal filter: finds in one pass over the raw bytes where any of a pack's
+ * literals may stand.
+ *
+ * Each literal contributes `stride` consecutive 4-byte grams taken where its text
+ * is rarest, so that probing every stride-th position cannot miss it. Grams are
+ * compared folded (OR 0x20) through a 2^16-bit map that stays in the L1 cache;
+ * a set bit leads to the grams of that bucket and a comparison of the literal.
+ * Literals shorter than 7 bytes have a table of their own with a smaller stride.
+ */
+#include "core.h"
+#include "gram_rank.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GRAM 4
+#define MAP_BITS 16
+#define FOLD_MASK 0x20202020u
+#define HASH_FACTOR 0x9E3779B1u
+#define LONG_STRIDE 4
+
+static inline uint32_t load32(const char *p)
+{
+	uint32_t v;
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static inline uint32_t hash_gram(uint32_t folded)
+{
+	return (folded * HASH_FACTOR) >> (32 - MAP_BITS);
+}
+
+/* How often the bucket of this gram occurs in ordinary logs; see scripts/gram-rank. */
+static unsigned rank_of(const char *p)
+{
+	uint32_t h = hash_gram(load32(p) | FOLD_MASK);
+	unsigned char c = (unsigned char)sw_gram_rank[h / 2];
+	return h % 2 ? c >> 4 : c & 15;
+}
+
+/* Offset at which `stride` consecutive grams are rarest. */
+static uint32_t rarest(const char *text, uint32_t len, uint32_t stride)
+{
+	uint32_t best = 0;
+	unsigned best_rank = ~0u;
+	for (uint32_t at = 0; at + stride - 1 + GRAM <= len; at++) {
+		/* Ranks are logarithms: what counts is the sum of the frequencies. */
+		unsigned rank = 0;
+		for (uint32_t k = 0; k < stride; k++)
+			rank += 1u << rank_of(text + at + k);
+		if (rank < best_rank) {
+			best_rank = rank;
+			best = at;
+		}
+	}
+	return best;
+}
+
+static uint32_t stride_for(uint32_t len)
+{
+	uint32_t s = len - (GRAM - 1);
+	return s > LONG_STRIDE ? LONG_STRIDE : s;
+}
+
+static int table_build(sw_gram_table *t, const sw_literal *literals, uint32_t n, bool is_short)
+{
+	uint32_t stride = LONG_STRIDE, count = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t s = stride_for(literals[i].len);
+		if ((s < LONG_STRIDE) != is_short)
+			continue;
+		count++;
+		if (s < stride)
+			stride = s;
+	}
+	t->used = count > 0;
+	if (!count)
+		return 0;
+	if (stride == 3)
+		stride = 2; /* the vector loop knows 1, 2 and 4 */
+	t->stride = stride;
+	t->bitmap = calloc((1u << MAP_BITS) / 32, sizeof(uint32_t));
+	t->buckets = calloc(1u << MAP_BITS, sizeof(uint32_t));
+	t->grams = calloc((size_t)count * stride + 1, sizeof(sw_gram));
+	if (!t->bitmap || !t->buckets || !t->grams)
+		return SW_ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		if ((stride_for(literals[i].len) < LONG_STRIDE) != is_short)
+			continue;
+		uint32_t at = rarest(literals[i].text, literals[i].len, stride);
+		for (uint32_t k = 0; k < stride; k++) {
+			uint32_t g = load32(literals[i].text + at + k) | FOLD_MASK,
+			         h = hash_gram(g);
+			t->bitmap[h / 32] |= 1u << (h % 32);
+			sw_gram *e = &t->grams[++t->n_grams];
+			*e = (sw_gram){.gram = g,
+			               .literal = i,
+			               .offset = (uint16_t)(at + k),
+			               .next = t->buckets[h]};
+			t->buckets[h] = t->n_grams;
+		}
+	}
+	return 0;
+}
+
+typedef struct sort_row {
+	const char *text;
+	uint32_t len, user;
+} sort_row;
+
+static int compare_rows(const void *va, const void *vb)
+{
+	const sort_row *a = va, *b = vb;
+	uint32_t n = a->len < b->len ? a->len : b->len;
+	int c = memcmp(a->text, b->text, n);
+	if (c)
+		return c;
+	if (a->len != b->len)
+		return a->len < b->len ? -1 : 1;
+	return a->user < b->user ? -1 : a->user > b->user;
+}
+
+int sw_filter_build(sw_filter *f, const char *const *texts, const uint32_t *lens,
+                    const uint32_t *users, uint32_t n)
+{
+	memset(f, 0, sizeof(*f));
+	if (!n)
+		return 0;
+	sort_row *rows = calloc(n, sizeof(*rows));
+	f->literals = calloc(n, sizeof(*f->literals));
+	f->users = calloc(n, sizeof(*f->users));
+	if (!rows || !f->literals || !f->users) {
+		free(rows);
+		return SW_ENOMEM;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		rows[i] = (sort_row){texts[i], lens[i], users[i]};
+	qsort(rows, n, sizeof(*rows), compare_rows);
+	for (uint32_t i = 0; i < n; i++) {
+		sw_literal *last = f->n_literals ? &f->literals[f->n_literals - 1] : NULL;
+		if (!last || last->len != rows[i].len ||
+		    memcmp(last->text, rows[i].text, rows[i].len) != 0) {
+			last = &f->literals[f->n_literals++];
+			*last =
+			    (sw_literal){.text = rows[i].text, .len = rows[i].len, .first_user = i};
+		}
+		f->users[last->first_user + last->n_users++] = rows[i].user;
+	}
+	free(rows);
+	int rc = table_build(&f->tables[0], f->literals, f->n_literals, false);
+	return rc ? rc : table_build(&f->tables[1], f->literals, f->n_literals, true);
+}
+
+void sw_filter_free(sw_filter *f)
+{
+	for (int i = 0; i < 2; i++) {
+		free(f->tables[i].bitmap);
+		free(f->tables[i].buckets);
+		free(f->tables[i].grams);
+	}
+	free(f->literals);
+	free(f->users);
+	memset(f, 0, sizeof(*f));
+}
+
+static inline bool probe(const uint32_t *bitmap, const char *p)
+{
+	uint32_t h = hash_gram(load32(p) | FOLD_MASK);
+	return bitmap[h / 32] >> (h % 32) & 1;
+}
+
+static size_t next_plain(const sw_gram_table *t, const char *p, size_t n, size_t from)
+{
+	const uint32_t *bitmap = t->bitmap;
+	size_t stride = t->stride;
+	size_t i = (from + stride - 1) / stride * stride;
+	for (; i + 3 * stride + GRAM <= n; i += 4 * stride) {
+		bool a = probe(bitmap, p + i), b = probe(bitmap, p + i + stride);
+		bool c = probe(bitmap, p + i + 2 * stride), d = probe(bitmap, p + i + 3 * stride);
+		if (a | b | c | d)
+			return a ? i : b ? i + stride : c ? i + 2 * stride : i + 3 * stride;
+	}
+	for (; i + GRAM <= n; i += stride)
+		if (probe(bitmap, p + i))
+			return i;
+	return n;
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+
+#define SW_AVX2 __attribute__((target("avx2")))
+
+/* Bit set where the gram in that 32-bit lane is in the map. */
+SW_AVX2 static inline unsigned probe8(const int *bitmap, __m256i x)
+{
+	x = _mm256_or_si256(x, _mm256_set1_epi32((int)FOLD_MASK));
+	__m256i h = _mm256_srli_epi32(_mm256_mullo_epi32(x, _mm256_set1_epi32((int)HASH_FACTOR)),
+	                              32 - MAP_BITS);
+	__m256i words = _mm256_i32gather_epi32(bitmap, _mm256_srli_epi32(h, 5), 4);
+	/* The bit to the sign: shift left by 31 - h % 32, which is ~h & 31. */
+	__m256i shift = _mm256_andnot_si256(h, _mm256_set1_epi32(31));
+	return (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_sllv_epi32(words, shift)));
+}
+
+SW_AVX2 static inline __m256i load256(const char *p)
+{
+	return _mm256_loadu_si256((const __m256i *)(const void *)p);
+}
+
+/* Position of the first set lane of up to `stride`-interleaved masks over 32 bytes. */
+static inline size_t first_of(const unsigned *masks, size_t shifts, size_t step)
+{
+	size_t best = 64;
+	for (size_t k = 0; k < shifts; k++) {
+		if (!masks[k])
+			continue;
+		size_t at = (size_t)__builtin_ctz(masks[k]) * 4 + k * step;
+		if (at < best)
+			best = at;
+	}
+	return best;
+}
+
+SW_AVX2 static size_t next_avx2_4(const sw_gram_table *t, const char *p, size_t n, size_t from)
+{
+	const int *bitmap = (const int *)(const void *)t->bitmap;
+	size_t i = (from + 3) / 4 * 4;
+	for (; i + 64 <= n; i += 64) {
+		unsigned a = probe8(bitmap, load256(p + i)),
+		         b = probe8(bitmap, load256(p + i + 32));
+		if (a | b)
+			return a ? i + (size_t)__builtin_ctz(a) * 4
+			         : i + 32 + (size_t)__builtin_ctz(b) * 4;
+	}
+	return next_plain(t, p, n, i);
+}
+
+SW_AVX2 static size_t next_avx2_2(const sw_gram_table *t, const char *p, size_t n, size_t from)
+{
+	const int *bitmap = (const int *)(const void *)t->bitmap;
+	size_t i = (from + 1) / 2 * 2;
+	for (; i + 40 <= n; i += 32) {
+		unsigned m[2] = {probe8(bitmap, load256(p + i)),
+		                 probe8(bitmap, load256(p + i + 2))};
+		if (m[0] | m[1])
+			return i + first_of(m, 2, 2);
+	}
+	return next_plain(t, p, n, i);
+}
+
+SW_AVX2 static size_t next_avx2_1(const sw_gram_table *t, const char *p, size_t n, size_t from)
+{
+	const int *bitmap = (const int *)(const void *)t->bitmap;
+	size_t i = from;
+	for (; i + 40 <= n; i += 32) {
+		unsigned m[4] = {probe8(bitmap, load256(p + i)), probe8(bitmap, load256(p + i + 1)),
+		                 probe8(bitmap, load256(p + i + 2)),
+		                 probe8(bitmap, load256(p + i + 3))};
+		if (m[0] | m[1] | m[2] | m[3])
+			return i + first_of(m, 4, 1);
+	}
+	return next_plain(t, p, n, i);
+}
+
+size_t sw_filter_next(const sw_gram_table *t, const char *p, size_t n, size_t from)
+{
+	/* A processor's features are no state of ours: the compiler's run-time keeps them. */
+	if (__builtin_cpu_supports("avx2")) {
+		if (t->stride == 4)
+			return next_avx2_4(t, p, n, from);
+		return t->stride == 2 ? next_avx2_2(t, p, n, from) : next_avx2_1(t, p, n, from);
+	}
+	return next_plain(t, p, n, from);
+}
+#else
+size_t sw_filter_next(const sw_gram_table *t, const char *p, size_t n, size_t from)
+{
+	return next_plain(t, p, n, from);
+}
+#endif
+
+bool sw_filter_verify(const sw_filter *f, const sw_gram_table *t, const char *p, size_t n,
+                      size_t at, sw_filter_fn fn, void *payload)
+{
+	uint32_t g = load32(p + at) | FOLD_MASK;
+	for (uint32_t e = t->buckets[hash_gram(g)]; e; e = t->grams[e].next) {
+		const sw_gram *gram = &t->grams[e];
+		if (gram->gram != g || gram->offset > at)
+			continue;
+		const sw_literal *lit = &f->literals[gram->literal];
+		size_t begin = at - gram->offset;
+		if (lit->len > n - begin || !sw_equal_folded(lit->text, p + begin, lit->len))
+			continue;
+		if (!fn(payload, gram->literal, begin))
+			return false;
+	}
+	return true;
+}

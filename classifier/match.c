@@ -1,0 +1,331 @@
+/* What one line is: signatures, notices, prefixes, vetoes, and the facts that let a denial decide.
+ */
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int sw_matcher_init(sw_matcher *m)
+{
+	m->data = pcre2_match_data_create(16, NULL);
+	m->context = pcre2_match_context_create(NULL);
+	if (!m->data || !m->context) {
+		sw_matcher_free(m);
+		return SW_ENOMEM;
+	}
+	pcre2_set_match_limit(m->context, SW_MATCH_LIMIT);
+	pcre2_set_depth_limit(m->context, SW_DEPTH_LIMIT);
+	pcre2_set_heap_limit(m->context, SW_HEAP_LIMIT_KIB);
+	return 0;
+}
+
+void sw_matcher_free(sw_matcher *m)
+{
+	pcre2_match_data_free(m->data);
+	pcre2_match_context_free(m->context);
+	m->data = NULL;
+	m->context = NULL;
+}
+
+pcre2_code *sw_compile(const char *regex, bool anchored, bool whole, unsigned flags, int *error,
+                       size_t *offset)
+{
+	uint32_t options =
+	    PCRE2_CASELESS | PCRE2_NEVER_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY;
+	if (anchored || whole)
+		options |= PCRE2_ANCHORED;
+	if (whole)
+		options |= PCRE2_ENDANCHORED;
+	int code_error = 0;
+	PCRE2_SIZE at = 0;
+	/* PCRE2's own tables are those of the C locale: no setlocale() can change a verdict. */
+	pcre2_code *code = pcre2_compile((PCRE2_SPTR)regex, PCRE2_ZERO_TERMINATED, options,
+	                                 &code_error, &at, NULL);
+	if (error)
+		*error = code_error;
+	if (offset)
+		*offset = at;
+	/* Where writable-executable memory is forbidden this fails and the interpreter serves. */
+	if (code && (flags & SW_PACK_JIT))
+		(void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
+	return code;
+}
+
+static pcre2_code *compiled(_Atomic(pcre2_code *) *slot, const char *regex, bool anchored,
+                            bool whole, unsigned flags)
+{
+	pcre2_code *code = atomic_load_explicit(slot, memory_order_acquire);
+	if (code)
+		return code;
+	code = sw_compile(regex, anchored, whole, flags, NULL, NULL);
+	pcre2_code *expected = NULL;
+	if (code && !atomic_compare_exchange_strong_explicit(
+	                slot, &expected, code, memory_order_acq_rel, memory_order_acquire)) {
+		pcre2_code_free(code); /* another thread was first */
+		code = expected;
+	}
+	return code;
+}
+
+static bool kind_is_anchored(sw_kind k)
+{
+	return k == SW_KIND_FATAL || k == SW_KIND_DOWNGRADE;
+}
+
+/* Lazy compilation is invisible from outside, so it may write through a const pack. */
+const pcre2_code *sw_sig_code(const sw_pack *pack, const sw_sig *sig)
+{
+	return compiled(&((sw_sig *)(uintptr_t)sig)->code, sig->regex,
+	                kind_is_anchored(sig->def->kind), sig->def->kind == SW_KIND_INFORMATIONAL,
+	                pack->flags);
+}
+
+static sw_match run_regex(const pcre2_code *code, sw_matcher *m, const char *p, size_t n,
+                          size_t from)
+{
+	if (!code)
+		return SW_MATCH_FAULT;
+	int rc = pcre2_match(code, (PCRE2_SPTR)p, n, from, 0, m->data, m->context);
+	if (rc >= 0)
+		return SW_MATCH_YES;
+	return rc == PCRE2_ERROR_NOMATCH ? SW_MATCH_NO : SW_MATCH_FAULT;
+}
+
+static void extract(const pcre2_code *code, sw_matcher *m, const char *p, sw_capture *capture)
+{
+	static const char *const groups[] = {"path", "host", "syscall"};
+	uint32_t names = 0;
+	pcre2_pattern_info(code, PCRE2_INFO_NAMECOUNT, &names);
+	if (!names)
+		return;
+	PCRE2_SIZE *ov = pcre2_get_ovector_pointer(m->data);
+	uint32_t pairs = pcre2_get_ovector_count(m->data);
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		PCRE2_SPTR first, last;
+		int width =
+		    pcre2_substring_nametable_scan(code, (PCRE2_SPTR)groups[i], &first, &last);
+		if (width <= 0)
+			continue;
+		/* A name may stand in several alternatives ((?J) or (?|...)): the one that took
+		 * part. */
+		for (PCRE2_SPTR e = first; e <= last; e += width) {
+			uint32_t g = (uint32_t)e[0] << 8 | e[1];
+			if (g >= pairs || ov[2 * g] == PCRE2_UNSET || ov[2 * g + 1] <= ov[2 * g])
+				continue;
+			*capture =
+			    (sw_capture){p + ov[2 * g], ov[2 * g + 1] - ov[2 * g], groups[i]};
+			return;
+		}
+	}
+}
+
+size_t sw_priority_length(const sw_pack *pack, const sw_visible *v)
+{
+	return pack->priority_prefix && v->len > 3 && v->ptr[0] == '<' && v->ptr[1] >= '0' &&
+	               v->ptr[1] <= '7' && v->ptr[2] == '>'
+	           ? 3
+	           : 0;
+}
+
+static bool literal_at(const sw_sig *sig, const char *p, size_t n)
+{
+	for (uint16_t i = 0; i < sig->n_literals; i++)
+		if (sig->literal_lens[i] <= n &&
+		    sw_equal_folded(sig->literals[i], p, sig->literal_lens[i]))
+			return true;
+	return false;
+}
+
+bool sw_literal_in(const sw_sig *sig, const char *p, size_t n, size_t *at)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!literal_at(sig, p + i, n - i))
+			continue;
+		if (at)
+			*at = i;
+		return true;
+	}
+	return false;
+}
+
+sw_match sw_sig_match(const sw_pack *pack, const sw_sig *sig, sw_matcher *m, const sw_visible *v,
+                      sw_capture *capture)
+{
+	bool anchored = kind_is_anchored(sig->def->kind);
+	if (anchored && !v->column0)
+		return SW_MATCH_NO;
+	size_t skip = anchored ? sw_priority_length(pack, v) : 0;
+	if (!sig->regex) {
+		if (!anchored || literal_at(sig, v->ptr, v->len))
+			return SW_MATCH_YES;
+		return skip && literal_at(sig, v->ptr + skip, v->len - skip) ? SW_MATCH_YES
+		                                                             : SW_MATCH_NO;
+	}
+	const pcre2_code *code = sw_sig_code(pack, sig);
+	sw_match r = run_regex(code, m, v->ptr, v->len, 0);
+	/* A subject of its own, so that ^ means column 0 there too. */
+	const char *base = v->ptr;
+	if (r == SW_MATCH_NO && skip) {
+		base = v->ptr + skip;
+		r = run_regex(code, m, base, v->len - skip, 0);
+	}
+	if (r == SW_MATCH_YES && capture)
+		extract(code, m, base, capture);
+	return r;
+}
+
+const sw_sig *sw_informational(const sw_pack *pack, sw_matcher *m, const sw_visible *v)
+{
+	if (!v->full_line)
+		return NULL;
+	size_t skip = sw_priority_length(pack, v);
+	for (uint32_t i = 0; i < pack->n_order[SW_KIND_INFORMATIONAL]; i++) {
+		const sw_sig *sig = &pack->sigs[pack->order[SW_KIND_INFORMATIONAL][i]];
+		for (size_t from = 0;; from = skip) {
+			const char *p = v->ptr + from;
+			size_t n = v->len - from;
+			for (uint16_t k = 0; k < sig->n_literals; k++)
+				if (sig->literal_lens[k] == n &&
+				    sw_equal_folded(sig->literals[k], p, n))
+					return sig;
+			if (sig->regex &&
+			    run_regex(sw_sig_code(pack, sig), m, p, n, 0) == SW_MATCH_YES)
+				return sig;
+			if (from == skip)
+				break;
+		}
+	}
+	return NULL;
+}
+
+bool sw_has_prefix(const sw_pack *pack, sw_matcher *m, const sw_visible *v)
+{
+	if (!v->column0)
+		return false;
+	size_t skip = sw_priority_length(pack, v);
+	for (size_t from = 0;; from = skip) {
+		const char *p = v->ptr + from;
+		size_t n = v->len - from;
+		for (uint32_t i = 0; i < pack->n_prefixes; i++)
+			if (pack->prefixes[i].len <= n &&
+			    sw_equal_folded(pack->prefixes[i].text, p, pack->prefixes[i].len))
+				return true;
+		for (uint32_t i = 0; i < pack->n_prefix_patterns; i++) {
+			sw_pattern *pp = &pack->prefix_patterns[i];
+			const pcre2_code *code =
+			    compiled(&pp->code, pp->source, true, false, pack->flags);
+			if (run_regex(code, m, p, n, 0) == SW_MATCH_YES)
+				return true;
+		}
+		if (from == skip)
+			return false;
+	}
+}
+
+bool sw_vetoed(const sw_pack *pack, sw_matcher *m, const sw_visible *v)
+{
+	for (uint32_t i = 0; i < pack->n_order[SW_KIND_VETO]; i++) {
+		const sw_sig *sig = &pack->sigs[pack->order[SW_KIND_VETO][i]];
+		if (!sw_literal_in(sig, v->ptr, v->len, NULL))
+			continue;
+		if (!sig->regex ||
+		    run_regex(sw_sig_code(pack, sig), m, v->ptr, v->len, 0) == SW_MATCH_YES)
+			return true;
+	}
+	return false;
+}
+
+/* ---- facts ---- */
+
+/* path is root or lies below it, by bytes. */
+static bool below(sw_str root, const char *path, size_t n)
+{
+	while (root.len > 1 && root.ptr[root.len - 1] == '/')
+		root.len--;
+	if (root.len == 0 || root.len > n || memcmp(root.ptr, path, root.len) != 0)
+		return false;
+	return root.len == n || path[root.len] == '/' || root.len == 1;
+}
+
+/* Absolute, "." and ".." and doubled slashes resolved by text; 0 where that cannot be. */
+static size_t absolute_path(const sw_facts *f, const char *p, size_t n, char *out, size_t cap)
+{
+	size_t len = 0;
+	const char *parts[2] = {f->cwd.ptr, p};
+	size_t lens[2] = {f->cwd.len, n};
+	bool relative = n && p[0] != '/';
+	if (n == 0 || (relative && (f->cwd.len == 0 || f->cwd.ptr[0] != '/')) || p[0] == '~')
+		return 0;
+	for (int k = relative ? 0 : 1; k < 2; k++) {
+		for (size_t i = 0; i < lens[k];) {
+			while (i < lens[k] && parts[k][i] == '/')
+				i++;
+			size_t j = i;
+			while (j < lens[k] && parts[k][j] != '/')
+				j++;
+			size_t part = j - i;
+			if (part == 2 && memcmp(parts[k] + i, "..", 2) == 0) {
+				while (len > 0 && out[--len] != '/')
+					;
+			} else if (part && !(part == 1 && parts[k][i] == '.')) {
+				if (len + 1 + part > cap)
+					return 0;
+				out[len++] = '/';
+				memcpy(out + len, parts[k] + i, part);
+				len += part;
+			}
+			i = j;
+		}
+	}
+	if (!len)
+		out[len++] = '/';
+	return len;
+}
+
+static uint32_t facts_of_path(const sw_facts *f, const sw_capture *c)
+{
+	char path[4096];
+	if (!c || !c->kind || strcmp(c->kind, "path") != 0)
+		return 0;
+	size_t n = absolute_path(f, c->ptr, c->len, path, sizeof(path));
+	if (!n)
+		return 0;
+	uint32_t bits = 0;
+	bool inside = false;
+	for (size_t i = 0; i < f->n_writable_roots; i++)
+		inside |= below(f->writable_roots[i], path, n);
+	if (f->n_writable_roots && !inside)
+		bits |= 1u << SW_FACT_OUTSIDE_WRITABLE_ROOTS;
+	for (size_t i = 0; i < f->n_accessible; i++)
+		if (below(f->accessible[i], path, n))
+			bits |= 1u << SW_FACT_ACCESSIBLE_OUTSIDE;
+	return bits;
+}
+
+static uint32_t facts_of_call(const sw_facts *f)
+{
+	uint32_t bits = 0;
+	if (f->network == SW_NETWORK_DENIED)
+		bits |= 1u << SW_FACT_NETWORK_DENIED;
+	if (f->mode == SW_MODE_READ_ONLY)
+		bits |= 1u << SW_FACT_READ_ONLY;
+	if (f->mode == SW_MODE_WORKSPACE_WRITE)
+		bits |= 1u << SW_FACT_WORKSPACE_WRITE;
+	return bits;
+}
+
+bool sw_facts_decide(const sw_sig *sig, const sw_facts *facts, const sw_capture *capture,
+                     sw_confidence *confidence)
+{
+	*confidence = (sw_confidence)sig->confidence;
+	if (sig->decides == SW_DECIDES_YES)
+		return true;
+	if (sig->decides == SW_DECIDES_NETWORK) {
+		if (facts->network == SW_NETWORK_UNKNOWN)
+			*confidence = SW_CONFIDENCE_WEAK;
+		return facts->network != SW_NETWORK_ALLOWED;
+	}
+	if (sig->decides == SW_DECIDES_WITH)
+		return (sig->with & ~(facts_of_call(facts) | facts_of_path(facts, capture))) == 0;
+	return false;
+}

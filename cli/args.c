@@ -1,0 +1,47 @@
+/* Walking an argument list. */
+#include "args.h"
+
+#include <string.h>
+
+void cli_args_init(cli_args *a, const cli_verb *verb, int argc, char **argv)
+{
+	*a = (cli_args){.verb = verb, .argc = argc, .argv = argv, .at = 1};
+}
+
+int cli_args_next(cli_args *a)
+{
+	a->name = a->inline_value = NULL;
+	if (a->at >= a->argc)
+		return 0;
+	char *z = a->argv[a->at++];
+	if (!a->only_positional && strcmp(z, "--") == 0) {
+		a->only_positional = true;
+		return cli_args_next(a);
+	}
+	if (a->only_positional || z[0] != '-' || z[1] == '\0') {
+		a->inline_value = z;
+		return 2;
+	}
+	a->name = z + 1 + (z[1] == '-');
+	char *eq = strchr(z, '=');
+	if (eq) {
+		*eq = '\0';
+		a->inline_value = eq + 1;
+	}
+	return 1;
+}
+
+const char *cli_args_value(cli_args *a)
+{
+	if (a->inline_value)
+		return a->inline_value;
+	if (a->at < a->argc)
+		return a->argv[a->at++];
+	cli_usage_error(a->verb, "--%s needs a value", a->name);
+	return NULL;
+}
+
+int cli_args_unknown(const cli_args *a)
+{
+	return cli_usage_error(a->verb, "unknown option --%s", a->name);
+}

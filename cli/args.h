@@ -1,0 +1,24 @@
+/* args.h - walking an argument list: --name value, --name=value, --, positionals. */
+#ifndef SW_CLI_ARGS_H
+#define SW_CLI_ARGS_H
+
+#include "cli.h"
+
+typedef struct cli_args {
+	const cli_verb *verb;
+	int argc, at;
+	char **argv;
+	const char *name;         /* of an option, without dashes; NULL: a positional */
+	const char *inline_value; /* after '=' */
+	bool only_positional;     /* after -- */
+} cli_args;
+
+void cli_args_init(cli_args *a, const cli_verb *verb, int argc, char **argv);
+/* 1: an option in name; 2: a positional in inline_value; 0: the end. */
+int cli_args_next(cli_args *a);
+/* The option's value; NULL (with the usage error printed) where there is none. */
+const char *cli_args_value(cli_args *a);
+/* Prints "unknown option"; returns CLI_USAGE. */
+int cli_args_unknown(const cli_args *a);
+
+#endif

@@ -1,0 +1,104 @@
+/* The program: finds the verb and runs it. */
+#include "cli.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The table is made of the verbs whose file is in the build. */
+#define CLI_WEAK(v) extern const cli_verb cli_verb_##v __attribute__((weak));
+CLI_VERB_LIST(CLI_WEAK)
+
+static const cli_verb *verb_at(size_t i)
+{
+	const cli_verb *all[] = {
+#define CLI_ROW(v) &cli_verb_##v,
+	    CLI_VERB_LIST(CLI_ROW)};
+	return i < sizeof(all) / sizeof(all[0]) ? all[i] : (const cli_verb *)-1;
+}
+
+const cli_verb *cli_verb_next(size_t *i)
+{
+	for (;;) {
+		const cli_verb *v = verb_at((*i)++);
+		if (v == (const cli_verb *)-1)
+			return NULL;
+		if (v)
+			return v;
+	}
+}
+
+const cli_verb *cli_verb_find(const char *name)
+{
+	size_t i = 0;
+	for (const cli_verb *v; (v = cli_verb_next(&i));)
+		if (strcmp(v->name, name) == 0)
+			return v;
+	return NULL;
+}
+
+int cli_usage_error(const cli_verb *v, const char *fmt, ...)
+{
+	va_list ap;
+	fputs("sandwitness", stderr);
+	if (v)
+		fprintf(stderr, " %s", v->name);
+	fputs(": ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	if (v)
+		fprintf(stderr, "usage: sandwitness %s %s\n  `sandwitness help %s` tells more.\n",
+		        v->name, v->usage, v->name);
+	else
+		fputs("  `sandwitness help` lists the verbs.\n", stderr);
+	return CLI_USAGE;
+}
+
+int cli_fail(const sw_error *e)
+{
+	sw_error_print(stderr, e);
+	switch (e->code) {
+	case SW_EINVAL:
+	case SW_EPACK:
+	case SW_ENOTFOUND:
+	case SW_ECONFLICT:
+		return CLI_USAGE;
+	default:
+		return CLI_IO;
+	}
+}
+
+void cli_help(const cli_verb *v, FILE *to)
+{
+	fprintf(to, "sandwitness %s - %s\n\nusage: sandwitness %s %s\n\n%s", v->name, v->summary,
+	        v->name, v->usage, v->help);
+}
+
+int main(int argc, char **argv)
+{
+	/* Not at start: `run` must hand on what it inherited, and pipes break loudly elsewhere. */
+	if (argc < 2)
+		return cli_usage_error(NULL, "no verb given");
+	const char *name = argv[1];
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+		name = "help";
+	if (strcmp(name, "--version") == 0)
+		name = "version";
+	const cli_verb *v = cli_verb_find(name);
+	if (!v)
+		return cli_usage_error(NULL, "unknown verb \"%.60s\"", argv[1]);
+	if (argc == 3 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
+		cli_help(v, stdout);
+		return CLI_OK;
+	}
+	int rc = v->run(argc - 1, argv + 1);
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		if (rc == CLI_OK)
+			rc = CLI_IO;
+	}
+	return rc;
+}
