@@ -126,6 +126,10 @@ static void forward(run_loop *l, int sig, bool from_terminal)
 	kill(l->tree.main_pid, sig); /* unreaped: the number is still its own */
 }
 
+#define CROWD 1000 /* a tree of so many is not asked to tidy up */
+
+static void kill_all(run_loop *l);
+
 static void begin_term(run_loop *l)
 {
 	l->phase = RUN_TERM_SENT;
@@ -136,7 +140,11 @@ static void begin_term(run_loop *l)
 			kill(l->tree.main_pid, SIGTERM);
 		return;
 	}
-	l->r->leftovers = (unsigned)l->tree.n - (l->tree.main_done ? 0 : 1);
+	l->r->leftovers = (unsigned)l->tree.n - (l->tree.main_done || l->tree.n == 0 ? 0 : 1);
+	if (l->tree.n > CROWD) {
+		kill_all(l);
+		return;
+	}
 	bool spare = spares_runner(l) && !l->tree.main_done;
 	if (!spare || signal_command(l, SIGTERM) == 0)
 		run_tree_signal(&l->tree, SIGTERM);
@@ -175,6 +183,16 @@ static void take_signals(run_loop *l)
 
 /* ---- time ---- */
 
+/* A runner that was killed cannot say whether the command ran; what it leaves behind can. */
+static void look_at_orphans(run_loop *l)
+{
+	run_attest *a = l->attest;
+	if (a->kernel_seen || !a->method || !a->method->look || run_tree_walk(&l->tree))
+		return;
+	for (size_t i = 0; i < l->tree.n && !a->kernel_seen; i++)
+		a->kernel_seen = run_other_program_runs(l->tree.procs[i].pid, a->program, 0);
+}
+
 static void reap(run_loop *l)
 {
 	bool was = l->tree.main_done;
@@ -182,6 +200,8 @@ static void reap(run_loop *l)
 	if (was || !l->tree.main_done)
 		return;
 	l->main_done_at = sw_monotonic_ns();
+	if (l->tree.main_signal)
+		look_at_orphans(l);
 	int waiting = 0;
 	if (l->in >= 0 && ioctl(l->in, FIONREAD, &waiting) == 0)
 		l->owed = waiting;
