@@ -358,6 +358,8 @@ typedef struct sw_scan sw_scan;
 /* One output in pieces: begin, feed any number of times, finish once. */
 SW_API int sw_scan_begin(sw_scan **out, const sw_pack *pack, const sw_facts *facts, sw_error *err);
 SW_API int sw_scan_feed(sw_scan *scan, const void *bytes, size_t n);
+/* Sets facts.runner_lost, which is known only at the end; before sw_scan_finish(). */
+SW_API void sw_scan_runner_lost(sw_scan *scan);
 /*
  * started: what is known, `source` where from (SW_SOURCE_NONE with UNKNOWN).
  * Gives the same result as sw_classify() over all bytes, for every way of cutting

@@ -23,6 +23,11 @@ static void copy_facts(sw_scan *s, const sw_facts *facts)
 		s->facts = *facts;
 }
 
+void sw_scan_runner_lost(sw_scan *scan)
+{
+	scan->facts.runner_lost = true;
+}
+
 int sw_scan_begin(sw_scan **out, const sw_pack *pack, const sw_facts *facts, sw_error *err)
 {
 	sw_scan *s = calloc(1, sizeof(*s));
