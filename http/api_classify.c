@@ -23,7 +23,9 @@ static void classify(http_request *req, http_reply *reply, const http_input *in)
 	}
 	http_metrics_classified(req->server->metrics, result->backend,
 	                        sw_verdict_name(result->verdict));
-	http_reply_json(reply, 200, sw_result_json(result, in->id));
+	json_t *j = sw_result_json(result, in->id);
+	json_object_set_new(j, "advice", http_packs_advice(req->server->packs, result->cause));
+	http_reply_json(reply, 200, j);
 	sw_result_free(result);
 }
 

@@ -107,28 +107,20 @@ void http_api_signatures(http_request *req, http_reply *reply)
 void http_api_cause(http_request *req, http_reply *reply)
 {
 	const sw_cause *c = http_packs_cause(req->server->packs, req->path_arg);
-	json_t *remedies = json_array();
 
 	if (!c) {
-		json_decref(remedies);
 		http_reply_problem(reply, HTTP_PROBLEM_NOT_FOUND, "no cause is called '%.100s'",
 		                   req->path_arg);
 		return;
 	}
-	if (http_reply_etag(req, reply, http_packs_tag(req->server->packs))) {
-		json_decref(remedies);
+	if (http_reply_etag(req, reply, http_packs_tag(req->server->packs)))
 		return;
-	}
-	for (size_t i = 0; i < c->n_remedies; i++)
-		json_array_append_new(
-		    remedies, json_pack("{s:s?, s:s?, s:s?, s:b}", "for", c->remedies[i].for_whom,
-		                        "do", c->remedies[i].what, "risk", c->remedies[i].risk,
-		                        "tested", (int)c->remedies[i].tested));
-	http_reply_json(reply, 200,
-	                json_pack("{s:s, s:s?, s:s?, s:o, s:o, s:s?, s:s?}", "slug", c->slug,
-	                          "title", c->title, "why", c->why, "check",
-	                          strings(c->checks, c->n_checks), "remedies", remedies, "verify",
-	                          c->verify, "cannot_help", c->cannot_help));
+	json_t *j = http_packs_advice(req->server->packs, c->slug);
+	json_object_set_new(j, "slug", json_string(c->slug));
+	json_object_set_new(j, "check", strings(c->checks, c->n_checks));
+	json_object_set_new(j, "verify", sw_json_z(c->verify));
+	json_object_set_new(j, "cannot_help", sw_json_z(c->cannot_help));
+	http_reply_json(reply, 200, j);
 }
 
 /* ---- events ---- */

@@ -183,6 +183,24 @@ const sw_cause *http_packs_cause(const http_packs *p, const char *slug)
 	return sw_cause_find(slug);
 }
 
+json_t *http_packs_advice(const http_packs *p, const char *slug)
+{
+	const sw_cause *c = slug ? http_packs_cause(p, slug) : NULL;
+	json_t *remedies;
+
+	if (!c || !(remedies = json_array()))
+		return json_null();
+	for (size_t i = 0; i < c->n_remedies; i++) {
+		const sw_remedy *r = &c->remedies[i];
+		json_array_append_new(
+		    remedies, json_pack("{s:o, s:o, s:o, s:b}", "for", sw_json_z(r->for_whom), "do",
+		                        sw_json_z(r->what), "risk", sw_json_z(r->risk), "tested",
+		                        (int)r->tested));
+	}
+	return json_pack("{s:o, s:o, s:o}", "title", sw_json_z(c->title), "why", sw_json_z(c->why),
+	                 "remedies", remedies);
+}
+
 json_t *http_packs_json(const http_packs *p)
 {
 	json_int_t signatures = 0;

@@ -20,6 +20,8 @@ const sw_pack *http_packs_get(http_packs *p, const char *backend, sw_error *err)
 const sw_pack *http_packs_find(void *arg, const char *backend);
 /* NULL: unknown slug. User causes first. */
 const sw_cause *http_packs_cause(const http_packs *p, const char *slug);
+/* {"title","why","remedies":[..]}: what a result's "advice" holds; null without a cause. */
+json_t *http_packs_advice(const http_packs *p, const char *slug);
 /* {"files","signatures","broken":[{"where","what","why","fix"}]}; new reference. */
 json_t *http_packs_json(const http_packs *p);
 /* Changes whenever a definition does; hex. */
