@@ -215,6 +215,7 @@ ref_pack *ref_pack_new(const sw_pack_set *set, const char *backend)
 	size_t n_names = 0;
 	for (size_t i = 0; i < l.n_own; i++) {
 		p->windows |= l.defs[i]->windows;
+		p->utf16le |= l.defs[i]->utf16le;
 		p->unconfined |= l.defs[i]->unconfined;
 		for (size_t k = 0; k < l.defs[i]->n_names && n_names < 64; k++)
 			names[n_names++] = l.defs[i]->names[k];

@@ -20,7 +20,7 @@ typedef struct ref_sig {
 } ref_sig;
 
 struct ref_pack {
-	bool windows, unconfined, priority_prefix;
+	bool windows, utf16le, unconfined, priority_prefix;
 	ref_sig *sigs; /* in the order of ownership */
 	size_t n_sigs;
 	char **prefixes;

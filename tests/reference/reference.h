@@ -7,7 +7,7 @@
  * be made twice to stay unseen. Slow by design; for tests only.
  *
  * Ownership: ref_pack_new() borrows `set`. Everything in a ref_result borrows from
- * the pack and from the output, but `resource` and `lists`, which it owns.
+ * the pack and from the output, but `resource`, `downgrades` and `decoded`, which it owns.
  * Errors: memory running out ends the program.
  */
 #ifndef SW_REFERENCE_H
@@ -38,9 +38,11 @@ typedef struct ref_result {
 	sw_limit_kind limit;
 	sw_certainty limit_certainty;
 	const sw_sig_def *limit_sig;
-	const sw_sig_def **downgrades; /* in order of their first line */
+	const sw_sig_def **downgrades; /* in matching order */
 	size_t n_downgrades;
 	uint32_t lowers;
+	const char *bytes; /* what lines were cut from: the output, or */
+	char *decoded;     /* its UTF-8 where it was UTF-16LE */
 } ref_result;
 
 /* NULL where the set has no such backend or a regex does not compile. */
@@ -51,8 +53,7 @@ void ref_classify(const ref_pack *p, const sw_facts *facts, sw_exit exit, sw_sta
 void ref_result_free(ref_result *r);
 
 /* Compares with the fast classifier's; false and one line of `why` where they differ. */
-bool ref_agrees(const ref_result *want, const void *output, const sw_result *got, char *why,
-                size_t why_size);
+bool ref_agrees(const ref_result *want, const sw_result *got, char *why, size_t why_size);
 
 /* The visible bytes of a segment or window: terminal escapes skipped. dst has room for n. */
 size_t ref_strip(char *dst, const char *src, size_t n);
