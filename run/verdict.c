@@ -34,30 +34,16 @@ static int before_spawn(void *ctx, sw_error *err)
 	return g->outer->before_spawn ? g->outer->before_spawn(g->outer->ctx, err) : SW_OK;
 }
 
-/*
- * What text cannot say, since the runner was not there to say it: its program is missing,
- * or it was killed over a running command. Rule 3's "attested", with the stage known.
- */
-static void add_process_knowledge(const sw_run_report *r, sw_result *v)
+/* The runner's program could not be executed: no text says so, the kernel did. */
+static void add_missing_runner(const sw_run_report *r, sw_result *v)
 {
-	if (v->exit.has_code && v->exit.code == 0)
-		return; /* rule 2 */
-	if (v->rule == 1)
+	if (r->spawned || v->verdict != SW_VERDICT_RUNNER_FAILED || v->has_hit)
 		return;
-	if (!r->spawned && v->verdict == SW_VERDICT_RUNNER_FAILED && !v->has_hit) {
-		v->stage = SW_STAGE_SETUP;
-		v->cause = r->spawn_errno == ENOENT ? "runner-missing" : "runner-not-executable";
-	}
-	if (r->runner_lost) {
-		v->verdict = SW_VERDICT_RUNNER_FAILED;
-		v->rule = 4;
-		v->stage = SW_STAGE_LOST;
-		v->cause = "runner-lost";
-		v->confidence = SW_CONFIDENCE_CERTAIN;
-		v->evidence = SW_EVIDENCE_ATTESTED;
-		v->evidence_source = r->source;
-		v->has_hit = false;
-	}
+	v->stage = SW_STAGE_SETUP;
+	v->cause = r->spawn_errno == ENOENT    ? "runner-missing"
+	           : r->spawn_errno == EACCES  ? "exec-permission"
+	           : r->spawn_errno == ENOEXEC ? "exec-format"
+	                                       : "exec-failed";
 }
 
 int sw_run_command(const sw_run_options *options, const sw_pack *pack, const sw_facts *facts,
@@ -77,11 +63,13 @@ int sw_run_command(const sw_run_options *options, const sw_pack *pack, const sw_
 	rc = sw_run_supervise(&inner, report, err);
 	if (!rc && g.error)
 		rc = sw_error_set(err, g.error, "the output could not be classified");
+	if (!rc && report->runner_lost)
+		sw_scan_runner_lost(g.scan);
 	if (!rc)
 		rc = sw_scan_finish(g.scan, report->exit, report->started, report->source, result,
 		                    err);
 	sw_scan_free(g.scan);
 	if (!rc)
-		add_process_knowledge(report, *result);
+		add_missing_runner(report, *result);
 	return rc;
 }

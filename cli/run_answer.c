@@ -1,0 +1,152 @@
+/* What `run` says: the verdict object with what only the supervisor knows. */
+#include "run_cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static json_t *notes(const sw_run_report *report)
+{
+	json_t *a = json_array();
+	for (size_t i = 0; i < report->n_notes; i++) {
+		char text[300];
+		sw_run_note_text(&report->notes[i], text, sizeof text);
+		json_t *n = json_object();
+		json_object_set_new(n, "note", sw_json_z(sw_run_note_name(report->notes[i].kind)));
+		json_object_set_new(n, "text", sw_json_text(sw_str_of(text)));
+		json_array_append_new(a, n);
+	}
+	return a;
+}
+
+json_t *run_cli_json(const sw_result *r, const sw_run_report *report, const run_cli_level *level,
+                     const char *id)
+{
+	json_t *o = cli_result_json(r, id);
+	json_t *run = json_object();
+	char from[40], to[40];
+	if (!o || !run) {
+		json_decref(o);
+		json_decref(run);
+		return NULL;
+	}
+	sw_time_format(report->started_ns, from);
+	sw_time_format(report->ended_ns, to);
+	json_object_set_new(run, "status", json_integer(sw_run_exit_status(report)));
+	json_object_set_new(run, "spawned", json_boolean(report->spawned));
+	json_object_set_new(run, "timed_out", json_boolean(report->timed_out));
+	json_object_set_new(run, "runner_lost", json_boolean(report->runner_lost));
+	json_object_set_new(run, "started_at", json_string(from));
+	json_object_set_new(run, "ended_at", json_string(to));
+	json_object_set_new(run, "duration_ms",
+	                    json_real((double)(report->duration_ns / 1000) / 1e3));
+	json_object_set_new(run, "output_bytes", json_integer((json_int_t)report->output_bytes));
+	json_object_set_new(run, "program",
+	                    report->program.path[0] ? sw_json_text(sw_str_of(report->program.path))
+	                                            : json_null());
+	json_object_set_new(run, "leftovers", json_integer(report->leftovers));
+	json_object_set_new(run, "survivors", json_integer(report->survivors));
+	json_object_set_new(run, "notes", notes(report));
+	json_object_set_new(o, "level", run_cli_level_json(level));
+	json_object_set_new(o, "run", run);
+	return o;
+}
+
+json_t *run_cli_refusal_json(const char *backend, const char *cause, const char *why,
+                             const run_cli_level *level, const char *id)
+{
+	json_t *o = json_object();
+	if (!o)
+		return NULL;
+	json_object_set_new(o, "schema", json_integer(SW_RESULT_SCHEMA));
+	json_object_set_new(o, "id", sw_json_z(id));
+	json_object_set_new(o, "backend", sw_json_z(backend));
+	json_object_set_new(o, "exit", json_null());
+	json_object_set_new(o, "verdict", json_string("sandbox_unavailable"));
+	json_object_set_new(o, "cause", sw_json_z(cause));
+	json_object_set_new(o, "started", json_string(sw_started_name(SW_STARTED_NO)));
+	json_object_set_new(o, "reason", sw_json_text(sw_str_of(why)));
+	if (level)
+		json_object_set_new(o, "level", run_cli_level_json(level));
+	json_t *run = json_object();
+	json_object_set_new(run, "status", json_integer(SW_RUN_EXIT_REFUSED));
+	json_object_set_new(run, "spawned", json_false());
+	json_object_set_new(o, "run", run);
+	return o;
+}
+
+static int file_error(sw_error *err, const char *path)
+{
+	sw_error_set(err, SW_EIO, "the verdict cannot be written: %s", strerror(errno));
+	sw_error_more(err, path, NULL, NULL);
+	return SW_EIO;
+}
+
+/* A reader of F sees all of the verdict or none: written beside it, then renamed. */
+static int write_file(const char *path, const char *text, size_t n, sw_error *err)
+{
+	struct stat st;
+	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a FIFO, /dev/fd/N, a link */
+		int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
+		int rc = fd < 0 ? SW_EIO : sw_write_all(fd, text, n);
+		if (rc)
+			file_error(err, path);
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	size_t len = strlen(path);
+	char *tmp = malloc(len + 8);
+	if (!tmp)
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	memcpy(tmp, path, len);
+	strcpy(tmp + len, ".XXXXXX");
+	int fd = mkostemp(tmp, O_CLOEXEC);
+	int rc = fd < 0 ? SW_EIO : sw_write_all(fd, text, n);
+	if (fd >= 0) {
+		mode_t mask = umask(0);
+		umask(mask);
+		if (fchmod(fd, 0666 & ~mask) || close(fd) || (!rc && rename(tmp, path)))
+			rc = SW_EIO;
+	}
+	if (rc) {
+		file_error(err, path);
+		if (fd >= 0)
+			unlink(tmp);
+	}
+	free(tmp);
+	return rc;
+}
+
+int run_cli_publish(const run_cli_options *o, json_t *j, sw_error *err)
+{
+	char *text = j ? sw_json_dump(j) : NULL;
+	json_decref(j);
+	if (!text)
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	size_t n = strlen(text);
+	char *line = realloc(text, n + 2);
+	if (!line) {
+		free(text);
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	}
+	line[n++] = '\n';
+	line[n] = '\0';
+	int rc = 0;
+	/* a reader that has gone is an error to report, not a reason to die */
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
+	sigaction(SIGPIPE, &ignore, &old);
+	if (o->json && (rc = sw_write_all(STDOUT_FILENO, line, n)))
+		file_error(err, "stdout");
+	if (!rc && o->verdict_fd >= 0 && (rc = sw_write_all(o->verdict_fd, line, n)))
+		file_error(err, "--verdict-fd");
+	if (!rc && o->verdict_file)
+		rc = write_file(o->verdict_file, line, n, err);
+	sigaction(SIGPIPE, &old, NULL);
+	free(line);
+	return rc;
+}

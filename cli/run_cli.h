@@ -1,0 +1,92 @@
+/* run_cli.h - the parts of `sandwitness run`: options, levels, the audit record, answers. */
+#ifndef SW_CLI_RUN_H
+#define SW_CLI_RUN_H
+
+#include "cli.h"
+#include "derive.h"
+#include "levels.h"
+#include "run.h"
+
+#define RUN_LABELS_MAX 32
+#define RUN_PATHS_MAX 64
+#define RUN_KEEP_FDS_MAX 64
+
+typedef enum { RUN_AUDIT_REQUIRED, RUN_AUDIT_BEST_EFFORT, RUN_AUDIT_OFF } run_audit;
+
+typedef struct run_cli_options {
+	const char *backend, *signatures, *pack_set;
+	const char *requested, *minimum, *reason;
+	const char *session, *actor, *runtime, *device, *id, *db;
+	const char *labels[RUN_LABELS_MAX];
+	size_t n_labels;
+	const char *sandbox; /* a mode: wrap the command ourselves */
+	const char *workspace, *image;
+	const char *readable[RUN_PATHS_MAX], *writable[RUN_PATHS_MAX], *env[RUN_PATHS_MAX];
+	size_t n_readable, n_writable, n_env;
+	unsigned memory_mb;
+	double cpus;
+	bool network_allowed; /* bare --network */
+	const char *cwd;
+	int64_t deadline_ns, grace_ns;
+	bool no_merge, no_attest, quiet_stdin, json, quiet, verbose, exempt, allow_unconfined,
+	    trace;
+	int verdict_fd; /* -1: none */
+	const char *verdict_file;
+	int keep_fds[RUN_KEEP_FDS_MAX];
+	size_t n_keep_fds;
+	size_t keep_output;
+	run_audit audit;
+	cli_facts f;
+	char **argv; /* the command, ends with NULL */
+	int argc;
+} run_cli_options;
+
+/* 0, or the exit status of a usage error (already printed). */
+int run_cli_parse(run_cli_options *o, const cli_verb *self, int argc, char **argv);
+
+/* What is known before the start about the containment that this argv gives. */
+typedef struct run_cli_level {
+	sw_derived derived;
+	sw_level_input in;
+	sw_level_outcome outcome;
+	sw_str roots[SW_DERIVE_PATHS_MAX];
+	char effective[64]; /* its name for people */
+	char reason[1024];
+	bool built; /* from our own argv, not derived */
+	const char *backend;
+} run_cli_level;
+
+int run_cli_level_init(run_cli_level *v, const run_cli_options *o, char *const *argv, size_t argc,
+                       const char *backend, sw_error *err);
+/* Fills facts that the caller left open. */
+void run_cli_level_facts(run_cli_level *v, sw_facts *facts);
+/* After the run: what the output's downgrade notices took away. */
+void run_cli_level_after(run_cli_level *v, const sw_result *r);
+void run_cli_level_free(run_cli_level *v);
+json_t *run_cli_level_json(const run_cli_level *v);
+
+/* The audit record of one run. */
+typedef struct run_cli_record run_cli_record;
+int run_cli_record_new(run_cli_record **out, const run_cli_options *o, const run_cli_level *level,
+                       char *const *argv, size_t argc, sw_error *err);
+const char *run_cli_record_id(const run_cli_record *r);
+int run_cli_record_begin(run_cli_record *r, const run_cli_level *level, sw_error *err);
+/* Output for the digest and, where wanted, for keeping. */
+void run_cli_record_output(run_cli_record *r, const void *bytes, size_t n);
+int run_cli_record_end(run_cli_record *r, const run_cli_level *level, const sw_run_report *report,
+                       const sw_result *result, sw_error *err);
+/* Refused before anything was spawned. */
+int run_cli_record_refused(run_cli_record *r, const run_cli_level *level, const char *cause,
+                           const char *why, sw_error *err);
+void run_cli_record_free(run_cli_record *r);
+
+/* The verdict object with what only `run` knows. */
+json_t *run_cli_json(const sw_result *r, const sw_run_report *report, const run_cli_level *level,
+                     const char *id);
+/* An object for a run that was refused. */
+json_t *run_cli_refusal_json(const char *backend, const char *cause, const char *why,
+                             const run_cli_level *level, const char *id);
+/* To --verdict-fd, --verdict-file and (--json) stdout; consumes j. 0 or SW_EIO. */
+int run_cli_publish(const run_cli_options *o, json_t *j, sw_error *err);
+
+#endif

@@ -1,0 +1,142 @@
+/* What an invocation was to have, what its argv gives, and what is lost. */
+#include "run_cli.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool resolve(void *ctx, const char *path, char *out, size_t n)
+{
+	(void)ctx;
+	char full[PATH_MAX];
+	if (!realpath(path, full) || strlen(full) >= n)
+		return false;
+	strcpy(out, full);
+	return true;
+}
+
+static int parse_level(const char *word, const char *option, uint32_t *out, bool *has,
+                       sw_error *err)
+{
+	if (!word)
+		return 0;
+	*has = true;
+	int rc = sw_level_parse(sw_builtin_levels(), sw_str_of(word), out, NULL, err);
+	if (rc)
+		sw_error_more(err, option, NULL, NULL);
+	return rc;
+}
+
+static void compare(run_cli_level *v)
+{
+	v->outcome = sw_level_compare(&v->in);
+	snprintf(v->effective, sizeof v->effective, "%s",
+	         v->outcome.known ? sw_level_name(sw_builtin_levels(), sw_str_of(v->backend),
+	                                          v->outcome.effective)
+	                          : "unknown");
+}
+
+int run_cli_level_init(run_cli_level *v, const run_cli_options *o, char *const *argv, size_t argc,
+                       const char *backend, sw_error *err)
+{
+	memset(v, 0, sizeof *v);
+	v->backend = backend;
+	int rc =
+	    parse_level(o->requested, "--requested", &v->in.requested, &v->in.has_requested, err);
+	if (!rc)
+		rc = parse_level(o->minimum, "--minimum", &v->in.minimum, &v->in.has_minimum, err);
+	if (rc)
+		return rc;
+	char cwd[PATH_MAX];
+	const char *at = o->cwd && o->cwd[0] == '/' ? o->cwd : getcwd(cwd, sizeof cwd);
+	const char *writable[64];
+	for (size_t i = 0; i < o->f.facts.n_writable_roots; i++)
+		writable[i] = o->f.facts.writable_roots[i].ptr;
+	sw_derive_options d = {.backend = o->backend,
+	                       .cwd = at,
+	                       .home = getenv("HOME"),
+	                       .writable = o->f.facts.n_writable_roots ? writable : NULL,
+	                       .n_writable = o->f.facts.n_writable_roots,
+	                       .uid = (long)getuid(),
+	                       .supervised = true,
+	                       .resolve = resolve};
+	sw_derive(&v->derived, argv, argc, &d);
+	v->in.basis = v->derived.basis;
+	v->in.effective = v->derived.guarantees;
+	if (o->f.facts.network == SW_NETWORK_ALLOWED)
+		v->in.granted |= SW_G(NETWORK);
+	if (o->reason)
+		v->in.reason = o->exempt ? SW_REASON_EXEMPT : SW_REASON_EXPLAINED;
+	compare(v);
+	if (o->reason)
+		snprintf(v->reason, sizeof v->reason, "%s", o->reason);
+	else if (v->derived.basis == SW_BASIS_UNKNOWN)
+		snprintf(v->reason, sizeof v->reason, "%s", v->derived.unknown_why);
+	return 0;
+}
+
+void run_cli_level_facts(run_cli_level *v, sw_facts *facts)
+{
+	const sw_derived *d = &v->derived;
+	if (d->basis == SW_BASIS_UNKNOWN)
+		return;
+	if (facts->network == SW_NETWORK_UNKNOWN)
+		facts->network = d->network;
+	if (!facts->cwd.len && d->cwd)
+		facts->cwd = sw_str_of(d->cwd);
+	if (!facts->n_writable_roots && d->writable_known) {
+		for (size_t i = 0; i < d->n_writable; i++)
+			v->roots[i] = sw_str_of(d->writable[i]);
+		facts->writable_roots = v->roots;
+		facts->n_writable_roots = d->n_writable;
+	}
+}
+
+void run_cli_level_after(run_cli_level *v, const sw_result *r)
+{
+	v->in.lowered = r->lowers;
+	v->in.not_run = r->verdict == SW_VERDICT_RUNNER_FAILED && r->stage != SW_STAGE_LOST;
+	if (r->lowers && r->n_downgrades && v->in.reason == SW_REASON_NONE) {
+		/* the runner itself said why */
+		v->in.reason = SW_REASON_EXPLAINED;
+		size_t n = r->downgrades[0].line.len;
+		snprintf(v->reason, sizeof v->reason, "%.*s", n > 900 ? 900 : (int)n,
+		         r->downgrades[0].line.ptr);
+	}
+	compare(v);
+}
+
+void run_cli_level_free(run_cli_level *v)
+{
+	sw_derived_clear(&v->derived);
+}
+
+static json_t *guarantees(uint32_t bits)
+{
+	json_t *a = json_array();
+	for (int g = 0; g < SW_GUARANTEE_COUNT; g++)
+		if (bits & (1u << g))
+			json_array_append_new(a, json_string(sw_guarantee_name((sw_guarantee)g)));
+	return a;
+}
+
+json_t *run_cli_level_json(const run_cli_level *v)
+{
+	const sw_level_outcome *l = &v->outcome;
+	json_t *o = json_object();
+	json_object_set_new(o, "effective", json_string(v->effective));
+	json_object_set_new(o, "basis", json_string(sw_basis_name(l->basis)));
+	json_object_set_new(o, "guarantees", guarantees(l->effective));
+	json_object_set_new(o, "requested", guarantees(l->requested));
+	json_object_set_new(o, "lost", guarantees(l->lost));
+	json_object_set_new(o, "downgrade", json_boolean(l->downgrade));
+	json_object_set_new(o, "unexplained", json_boolean(l->unexplained));
+	json_object_set_new(o, "violation", json_boolean(l->violation));
+	json_object_set_new(o, "contained", json_boolean(l->contained));
+	char why[1024] = "";
+	if (l->lost)
+		sw_derived_reason(&v->derived, l->lost, why, sizeof why);
+	json_object_set_new(o, "reason", sw_json_z(v->reason[0] ? v->reason : why[0] ? why : NULL));
+	return o;
+}

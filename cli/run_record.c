@@ -1,0 +1,218 @@
+/*
+ * The audit record of one run: begun durably before the command is spawned, ended after.
+ * Without the store in the build, every call says so, and --audit=off is the way.
+ */
+#include "run_cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KEEP_BUFFER_MAX (4u << 20) /* a longer output is recorded by size and digest alone */
+
+#ifdef HAVE_SW_STORE
+
+#include <nettle/sha2.h>
+
+#include "store.h"
+
+struct run_cli_record {
+	sw_store *store;
+	char id[SW_RECORD_ID_MAX + 1];
+	bool begun;
+	sw_label labels[RUN_LABELS_MAX];
+	sw_str *argv;
+	sw_record record;
+	struct sha256_ctx digest;
+	sw_buf kept;
+	bool keep, overflow;
+};
+
+static void set_labels(run_cli_record *r, const run_cli_options *o)
+{
+	for (size_t i = 0; i < o->n_labels; i++) {
+		const char *eq = strchr(o->labels[i], '=');
+		r->labels[i].key = (sw_str){o->labels[i], (size_t)(eq - o->labels[i])};
+		r->labels[i].value = sw_str_of(eq + 1);
+	}
+	r->record.labels = r->labels;
+	r->record.n_labels = o->n_labels;
+}
+
+int run_cli_record_new(run_cli_record **out, const run_cli_options *o, const run_cli_level *level,
+                       char *const *argv, size_t argc, sw_error *err)
+{
+	run_cli_record *r = calloc(1, sizeof *r);
+	if (!r || !(r->argv = calloc(argc + 1, sizeof *r->argv))) {
+		free(r);
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	}
+	if (o->id)
+		snprintf(r->id, sizeof r->id, "%s", o->id);
+	else
+		sw_uuid7(r->id);
+	for (size_t i = 0; i < argc; i++)
+		r->argv[i] = sw_str_of(argv[i]);
+	r->record = (sw_record){.id = sw_str_of(o->id ? o->id : r->id),
+	                        .device = sw_str_of(o->device),
+	                        .runtime = sw_str_of(o->runtime),
+	                        .session = sw_str_of(o->session),
+	                        .actor = sw_str_of(o->actor),
+	                        .argv = r->argv,
+	                        .argc = argc,
+	                        .cwd = sw_str_of(o->cwd),
+	                        .backend = sw_str_of(level->backend),
+	                        .mode = o->f.facts.mode,
+	                        .network = o->f.facts.network,
+	                        .requested = sw_str_of(o->requested),
+	                        .minimum = sw_str_of(o->minimum)};
+	set_labels(r, o);
+	sha256_init(&r->digest);
+	r->keep = o->keep_output > 0;
+	r->record.keep_output = o->keep_output;
+	sw_buf_init(&r->kept, KEEP_BUFFER_MAX);
+	char *path = cli_db_path(o->db);
+	int rc = path ? sw_store_open(&r->store, path, SW_STORE_WRITE, NULL, err)
+	              : sw_error_set(err, SW_ENOMEM, "out of memory");
+	free(path);
+	if (rc) {
+		run_cli_record_free(r);
+		return rc;
+	}
+	*out = r;
+	return 0;
+}
+
+const char *run_cli_record_id(const run_cli_record *r)
+{
+	return r ? r->id : NULL;
+}
+
+static void set_level(run_cli_record *r, const run_cli_level *level)
+{
+	r->record.has_level = true;
+	r->record.effective = sw_str_of(level->effective);
+	r->record.granted = level->in.granted;
+	r->record.level = level->outcome;
+	r->record.reason_class = level->in.reason;
+	r->record.reason = sw_str_of(level->reason);
+}
+
+int run_cli_record_begin(run_cli_record *r, const run_cli_level *level, sw_error *err)
+{
+	sw_receipt receipt;
+	set_level(r, level);
+	r->record.started_ns = sw_now_ns();
+	int rc = sw_store_begin(r->store, &r->record, &receipt, err);
+	r->begun = rc == 0;
+	return rc;
+}
+
+void run_cli_record_output(run_cli_record *r, const void *bytes, size_t n)
+{
+	sha256_update(&r->digest, n, bytes);
+	if (r->keep && !r->overflow && sw_buf_add(&r->kept, bytes, n))
+		r->overflow = true;
+}
+
+int run_cli_record_end(run_cli_record *r, const run_cli_level *level, const sw_run_report *report,
+                       const sw_result *result, sw_error *err)
+{
+	sw_receipt receipt;
+	json_t *detail = sw_outcome_detail(result);
+	set_level(r, level);
+	sw_outcome_of_result(&r->record.outcome, result);
+	r->record.outcome.detail = detail;
+	r->record.outcome.has_exit = true;
+	r->record.outcome.output_size = report->output_bytes;
+	sha256_digest(&r->digest, 32, r->record.outcome.output_digest);
+	r->record.outcome.has_output_digest = true;
+	if (r->keep && r->overflow)
+		fprintf(stderr,
+		        "sandwitness: run: the output is over %u bytes: only its size and "
+		        "digest are recorded\n",
+		        KEEP_BUFFER_MAX);
+	else if (r->keep)
+		r->record.output = (sw_str){r->kept.ptr ? r->kept.ptr : "", r->kept.len};
+	r->record.ended_ns = report->ended_ns;
+	int rc = r->begun ? sw_store_end(r->store, &r->record, &receipt, err)
+	                  : sw_store_complete(r->store, &r->record, &receipt, err);
+	r->record.outcome.detail = NULL;
+	json_decref(detail);
+	return rc;
+}
+
+int run_cli_record_refused(run_cli_record *r, const run_cli_level *level, const char *cause,
+                           const char *why, sw_error *err)
+{
+	sw_receipt receipt;
+	set_level(r, level);
+	if (!r->record.reason.len)
+		r->record.reason = sw_str_of(why);
+	r->record.outcome =
+	    (sw_outcome){.verdict = SW_RECORD_SANDBOX_UNAVAILABLE, .cause = sw_str_of(cause)};
+	r->record.outcome.started = SW_STARTED_NO;
+	return sw_store_complete(r->store, &r->record, &receipt, err);
+}
+
+void run_cli_record_free(run_cli_record *r)
+{
+	if (!r)
+		return;
+	sw_store_close(r->store);
+	sw_buf_free(&r->kept);
+	free(r->argv);
+	free(r);
+}
+
+#else
+
+static int absent(sw_error *err)
+{
+	sw_error_set(err, SW_EUNSUPPORTED, "this build has no audit trail");
+	return sw_error_more(err, NULL, NULL, "build with store/, or say --audit=off");
+}
+
+int run_cli_record_new(run_cli_record **out, const run_cli_options *o, const run_cli_level *level,
+                       char *const *argv, size_t argc, sw_error *err)
+{
+	(void)out, (void)o, (void)level, (void)argv, (void)argc;
+	return absent(err);
+}
+
+const char *run_cli_record_id(const run_cli_record *r)
+{
+	(void)r;
+	return NULL;
+}
+
+int run_cli_record_begin(run_cli_record *r, const run_cli_level *level, sw_error *err)
+{
+	(void)r, (void)level;
+	return absent(err);
+}
+
+void run_cli_record_output(run_cli_record *r, const void *bytes, size_t n)
+{
+	(void)r, (void)bytes, (void)n;
+}
+
+int run_cli_record_end(run_cli_record *r, const run_cli_level *level, const sw_run_report *report,
+                       const sw_result *result, sw_error *err)
+{
+	(void)r, (void)level, (void)report, (void)result;
+	return absent(err);
+}
+
+int run_cli_record_refused(run_cli_record *r, const run_cli_level *level, const char *cause,
+                           const char *why, sw_error *err)
+{
+	(void)r, (void)level, (void)cause, (void)why;
+	return absent(err);
+}
+
+void run_cli_record_free(run_cli_record *r)
+{
+	(void)r;
+}
+
+#endif

@@ -1,0 +1,256 @@
+/* sandwitness run: a command under watch. */
+#include "run_cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct session {
+	const run_cli_options *o;
+	run_cli_level level;
+	bool has_level;
+	run_cli_record *record; /* NULL: none is kept */
+	char **argv;
+	size_t argc;
+	const char *backend;
+} session;
+
+static int refused(const sw_error *err)
+{
+	sw_error_print(stderr, err);
+	fputs("sandwitness: run: nothing was executed\n", stderr);
+	return SW_RUN_EXIT_REFUSED;
+}
+
+/* Refused by policy: said, recorded, published. */
+static int unavailable(session *s, const char *cause, const char *why, const char *fix)
+{
+	sw_error err;
+	sw_error_set(&err, SW_EINVAL, "%s", why);
+	sw_error_more(&err, "run", NULL, fix);
+	int status = refused(&err);
+	if (s->record && run_cli_record_refused(s->record, &s->level, cause, why, &err))
+		sw_error_print(stderr, &err);
+	json_t *j = run_cli_refusal_json(s->backend, cause, why, s->has_level ? &s->level : NULL,
+	                                 run_cli_record_id(s->record));
+	if (run_cli_publish(s->o, j, &err))
+		sw_error_print(stderr, &err);
+	return status;
+}
+
+static void on_output(void *ctx, const void *bytes, size_t n)
+{
+	session *s = ctx;
+	if (s->record)
+		run_cli_record_output(s->record, bytes, n);
+}
+
+static void on_note(void *ctx, const sw_run_note *note)
+{
+	session *s = ctx;
+	bool wanted = note->kind == SW_RUN_NOTE_NOT_ATTESTED || note->kind == SW_RUN_NOTE_FORWARDED
+	                  ? s->o->verbose
+	                  : true;
+	if (s->o->quiet || !wanted)
+		return;
+	char text[300];
+	sw_run_note_text(note, text, sizeof text);
+	char *safe = sw_escape_tty(text, strlen(text));
+	fprintf(stderr, "sandwitness: run: %s\n", safe ? safe : "");
+	free(safe);
+}
+
+/* The record must be on disk before anything is executed. */
+static int before_spawn(void *ctx, sw_error *err)
+{
+	session *s = ctx;
+	if (!s->record)
+		return 0;
+	int rc = run_cli_record_begin(s->record, &s->level, err);
+	if (!rc || s->o->audit != RUN_AUDIT_BEST_EFFORT)
+		return rc;
+	sw_error_print(stderr, err);
+	fputs("sandwitness: run: not recorded (--audit=best-effort)\n", stderr);
+	run_cli_record_free(s->record);
+	s->record = NULL;
+	return 0;
+}
+
+static int open_record(session *s, sw_error *err)
+{
+	if (s->o->audit == RUN_AUDIT_OFF)
+		return 0;
+	int rc = run_cli_record_new(&s->record, s->o, &s->level, s->argv, s->argc, err);
+	if (!rc || s->o->audit != RUN_AUDIT_BEST_EFFORT)
+		return rc;
+	sw_error_print(stderr, err);
+	fputs("sandwitness: run: not recorded (--audit=best-effort)\n", stderr);
+	return 0;
+}
+
+static void say(const session *s, const sw_run_report *report, const sw_result *r)
+{
+	if (s->o->quiet)
+		return;
+	if (!report->spawned)
+		fprintf(stderr, "sandwitness: run: %s: %s\n", s->argv[0],
+		        report->spawn_errno == ENOENT && !strchr(s->argv[0], '/')
+		            ? "command not found"
+		            : strerror(report->spawn_errno));
+	bool nothing_to_say = r->verdict == SW_VERDICT_OK && r->rule <= 2 && !s->o->verbose;
+	if (!nothing_to_say) {
+		fputs("sandwitness: ", stderr);
+		cli_print_verdict(stderr, r, s->o->verbose, sw_colour_wanted(STDERR_FILENO));
+	}
+	if (s->level.outcome.downgrade) {
+		char lost[SW_GUARANTEES_TEXT_MAX];
+		sw_guarantees_text(s->level.outcome.lost, lost);
+		fprintf(stderr, "sandwitness: downgrade: lost %s (basis %s%s)\n", lost,
+		        sw_basis_name(s->level.outcome.basis),
+		        s->level.outcome.unexplained ? ", unexplained" : "");
+	}
+}
+
+static int finish(session *s, const sw_run_report *report, const sw_result *r)
+{
+	sw_error err;
+	int status = sw_run_exit_status(report);
+	run_cli_level_after(&s->level, r);
+	say(s, report, r);
+	if (s->record && run_cli_record_end(s->record, &s->level, report, r, &err)) {
+		/* it ran, and what came of it is not on record: that must not look like success */
+		sw_error_print(stderr, &err);
+		fputs("sandwitness: run: the command ran, but its end could not be recorded\n",
+		      stderr);
+		if (s->o->audit == RUN_AUDIT_REQUIRED)
+			status = SW_RUN_EXIT_REFUSED;
+	}
+	json_t *j = run_cli_json(r, report, &s->level, run_cli_record_id(s->record));
+	if (run_cli_publish(s->o, j, &err))
+		sw_error_print(stderr, &err);
+	return status;
+}
+
+static int supervise(session *s, const sw_pack *pack)
+{
+	const run_cli_options *o = s->o;
+	sw_error err;
+	sw_facts facts = o->f.facts;
+	run_cli_level_facts(&s->level, &facts);
+	if (o->cwd && o->cwd[0] == '/' && !facts.cwd.len)
+		facts.cwd = sw_str_of(o->cwd);
+	sw_run_options run = {.argv = s->argv,
+	                      .backend = s->backend,
+	                      .cwd = o->cwd,
+	                      .deadline_ns = o->deadline_ns,
+	                      .grace_ns = o->grace_ns,
+	                      .no_merge = o->no_merge,
+	                      .no_attest = o->no_attest,
+	                      .quiet_stdin = o->quiet_stdin,
+	                      .trace = o->trace,
+	                      .out_fd = o->json ? STDERR_FILENO : STDOUT_FILENO,
+	                      .err_fd = STDERR_FILENO,
+	                      .keep_fds = o->keep_fds,
+	                      .n_keep_fds = o->n_keep_fds,
+	                      .on_output = on_output,
+	                      .on_note = on_note,
+	                      .before_spawn = before_spawn,
+	                      .ctx = s};
+	sw_run_report *report = calloc(1, sizeof *report);
+	sw_result *result = NULL;
+	if (!report)
+		return sw_error_set(&err, SW_ENOMEM, "out of memory"), refused(&err);
+	int rc = sw_run_command(&run, pack, &facts, report, &result, &err);
+	int status = rc ? refused(&err) : finish(s, report, result);
+	sw_result_free(result);
+	free(report);
+	return status;
+}
+
+static int minimum_met(session *s, int *status)
+{
+	const sw_level_outcome *l = &s->level.outcome;
+	if (!l->violation)
+		return 1;
+	char missing[SW_GUARANTEES_TEXT_MAX], why[512];
+	sw_guarantees_text(l->violated, missing);
+	snprintf(why, sizeof why,
+	         "the minimum is not met: %s is missing (effective level %s, basis %s)", missing,
+	         s->level.effective, sw_basis_name(l->basis));
+	*status = unavailable(s, "minimum-not-met", why,
+	                      "add the runner's options that give it, or lower --minimum");
+	return 0;
+}
+
+static int run(int argc, char **argv)
+{
+	const cli_verb *self = cli_verb_find("run");
+	static run_cli_options o;
+	int rc = run_cli_parse(&o, self, argc, argv);
+	if (rc)
+		return SW_RUN_EXIT_REFUSED;
+	const sw_pack_set *set = cli_pack_set(o.signatures, o.pack_set);
+	if (!set)
+		return SW_RUN_EXIT_REFUSED;
+	static session s;
+	s.o = &o;
+	s.argv = o.argv;
+	s.argc = (size_t)o.argc;
+	sw_run_shape shape;
+	sw_run_detect(s.argv, &shape);
+	s.backend = o.backend ? o.backend : shape.backend;
+	const sw_pack *pack = cli_pack(set, s.backend, SW_PACK_JIT);
+	if (!pack)
+		return SW_RUN_EXIT_REFUSED;
+	sw_error err;
+	rc = run_cli_level_init(&s.level, &o, s.argv, s.argc, s.backend, &err);
+	if (rc)
+		return refused(&err);
+	s.has_level = true;
+	int status = 0;
+	if (open_record(&s, &err))
+		status = refused(&err);
+	else if (minimum_met(&s, &status))
+		status = supervise(&s, pack);
+	run_cli_record_free(s.record);
+	run_cli_level_free(&s.level);
+	return status;
+}
+
+const cli_verb cli_verb_run = {
+    .name = "run",
+    .summary = "run a wrapped command under watch",
+    .usage = "[options] -- ARGV...",
+    .help =
+        "Runs ARGV, which a sandbox runner (bwrap, docker, ...) wraps already, passes its output\n"
+        "through and says what came of it. The answer for people goes to stderr.\n\n"
+        "  --backend B          the runner, where ARGV does not show it\n"
+        "  --deadline D         end the command and all it started after D (30s, 5m)\n"
+        "  --grace D            between TERM and KILL (default 1s)\n"
+        "  --no-merge           keep stdout and stderr apart; the verdict rests on stderr\n"
+        "  --json               the verdict alone on stdout, the command's output on stderr\n"
+        "  --verdict-fd N       the JSON verdict to descriptor N\n"
+        "  --verdict-file F     the JSON verdict to file F\n"
+        "  --quiet, --verbose   say less, say more\n"
+        "  --requested L        the level this invocation was to have\n"
+        "  --minimum L          refuse to run with less\n"
+        "  --reason TEXT        why it has less than requested; --exempt: by design\n"
+        "  --mode M, --network allowed|denied, --writable-root P, --accessible P\n"
+        "                       facts for the verdict, as for classify\n"
+        "  --cwd DIR            run it there\n"
+        "  --null-stdin         nothing on stdin (else it is inherited)\n"
+        "  --keep-fd N          an inherited descriptor that the command may keep\n"
+        "  --no-attest          add no option to the runner's argv\n"
+        "  --label K=V, --session S, --actor A, --runtime R, --device D, --id ID\n"
+        "                       for the record\n"
+        "  --db PATH            the audit trail\n"
+        "  --audit A            required (default): refuse to run what cannot be recorded;\n"
+        "                       best-effort; off\n"
+        "  --keep-output N      keep up to N bytes of the output with the record\n"
+        "  --signatures DIR, --pack-set NAME\n\n"
+        "Exit status: the command's own, 128 + signal; 125: refused or not recordable.\n\n"
+        "Examples:\n"
+        "  $ sandwitness run -- bwrap --ro-bind / / --unshare-all true\n"
+        "  $ sandwitness run --deadline 30s -- bwrap --ro-bind / / --unshare-all sh -c 'echo hi'\n",
+    .run = run};
