@@ -129,8 +129,8 @@ static int add_literal(builder *b, sw_sig *sig, char *folded)
 	if (!folded)
 		return out_of_memory(b->err);
 	size_t n = strlen(folded);
-	bool is_line = sig->def->kind == SW_KIND_INFORMATIONAL;
-	if ((!is_line && n < SW_LITERAL_MIN) || n > SW_LITERAL_MAX) {
+	bool unfiltered = sig->def->kind == SW_KIND_INFORMATIONAL || sig->def->kind == SW_KIND_VETO;
+	if ((!unfiltered && n < SW_LITERAL_MIN) || n > SW_LITERAL_MAX) {
 		sw_error_set(b->err, SW_EPACK, "%s: a literal of %zu bytes", sig->def->id, n);
 		sw_error_more(b->err, sig->def->origin, "literals have 4 to 512 bytes",
 		              "choose another part of the line");

@@ -234,22 +234,19 @@ typedef struct set_range {
 static void put_ranges(FILE *packs, FILE *infos, const set_range *sets, size_t n_sets)
 {
 	for (size_t s = 0; s < n_sets; s++) {
-		fprintf(packs, "static const sw_pack_def *const set_%zu[] = {", s);
 		fprintf(infos, "static const sw_pack_file set_%zu[] = {", s);
-		for (size_t i = sets[s].first; i < sets[s].first + sets[s].n; i++) {
-			fprintf(packs, "&sw_builtin_def_%zu, ", i);
+		for (size_t i = sets[s].first; i < sets[s].first + sets[s].n; i++)
 			fprintf(infos, "{&sw_builtin_def_%zu, infos_%zu}, ", i, i);
-		}
-		fputs("NULL};\n", packs);
 		fputs("{NULL, NULL}};\n", infos);
-		if (!sets[s].name) {
-			fprintf(packs, "static const sw_pack_set default_set = {set_%zu, %zu};\n",
-			        s, sets[s].n);
-			fprintf(infos,
-			        "size_t sw_builtin_files(const sw_pack_file **out)\n{\n\t*out = "
-			        "set_%zu;\n\treturn %zu;\n}\n",
-			        s, sets[s].n);
-		}
+		if (sets[s].name)
+			continue;
+		fputs("static const sw_pack_def *const default_defs[] = {", packs);
+		for (size_t i = sets[s].first; i < sets[s].first + sets[s].n; i++)
+			fprintf(packs, "&sw_builtin_def_%zu, ", i);
+		fprintf(packs, "NULL};\nstatic const sw_pack_set default_set = {default_defs, %zu};\n", sets[s].n);
+		fprintf(infos,
+		        "size_t sw_builtin_files(const sw_pack_file **out)\n{\n\t*out = set_%zu;\n\treturn %zu;\n}\n",
+		        s, sets[s].n);
 	}
 	fputs("const sw_pack_set *sw_builtin_packs(void)\n{\n\treturn &default_set;\n}\n", packs);
 	fputs("static const struct {\n\tconst char *name;\n\tconst sw_pack_file *files;\n\tsize_t "

@@ -238,7 +238,8 @@ static int key_literal(sw_yaml *y, sig_in *in, yaml_node_t *v)
 	int rc = sw_load_texts(in->l, y, v, "literal", &in->def.literals, &in->def.n_literals);
 	for (uint16_t i = 0; !rc && i < in->def.n_literals; i++) {
 		size_t n = strlen(in->def.literals[i]);
-		if (n < LITERAL_MIN || n > LITERAL_MAX)
+		/* Vetoes are looked for on candidate lines only. */
+		if ((n < LITERAL_MIN && in->def.kind != SW_KIND_VETO) || n > LITERAL_MAX)
 			rc = sw_yaml_error(
 			    y, v, "the fast scan looks for literals of 4 to 512 bytes",
 			    "choose a longer, rarer part of the line",
@@ -312,14 +313,19 @@ static int key_near_misses(sw_yaml *y, sig_in *in, yaml_node_t *v)
 
 static int key_lowers(sw_yaml *y, sig_in *in, yaml_node_t *v)
 {
-	if (v->type == YAML_SCALAR_NODE && strcmp((const char *)v->data.scalar.value, "all") == 0) {
-		in->def.lowers = (1u << SW_GUARANTEE_COUNT) - 1;
-		return 0;
-	}
-	long n = sw_yaml_items(y, v, "lowers");
+	const enum_type guarantee = {parse_guarantee, name_guarantee};
+	long n = v->type == YAML_SCALAR_NODE ? 1 : sw_yaml_items(y, v, "lowers");
 	for (long i = 0; i < n; i++) {
-		int g = 0, rc = read_enum(y, sw_yaml_item(y, v, i), "guarantee",
-		                          &(enum_type){parse_guarantee, name_guarantee}, &g);
+		yaml_node_t *item = v->type == YAML_SCALAR_NODE ? v : sw_yaml_item(y, v, i);
+		const char *z = sw_yaml_text(y, item, "lowers");
+		int g = 0;
+		if (!z)
+			return SW_EPACK;
+		if (strcmp(z, "all") == 0) {
+			in->def.lowers = (1u << SW_GUARANTEE_COUNT) - 1;
+			continue;
+		}
+		int rc = read_enum(y, item, "guarantee", &guarantee, &g);
 		if (rc)
 			return rc;
 		in->def.lowers |= 1u << g;
@@ -420,7 +426,7 @@ static int sig_pair(sw_yaml *y, void *payload, const char *key, yaml_node_t *key
 static int check_sig(sw_yaml *y, sig_in *in)
 {
 	const sw_sig_def *d = &in->def;
-	bool needs_cause = d->kind == SW_KIND_FATAL || d->kind == SW_KIND_DENIAL;
+	bool needs_cause = d->kind == SW_KIND_FATAL;
 	bool may_exit_only =
 	    d->kind == SW_KIND_FATAL || d->kind == SW_KIND_DENIAL || d->kind == SW_KIND_LIMIT;
 	if (!d->id)
