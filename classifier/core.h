@@ -71,6 +71,9 @@ typedef struct sw_filter {
 	sw_gram_table tables[2]; /* stride 4 for literals of 7 bytes and more; the short ones */
 } sw_filter;
 
+/* How often in a MiB of ordinary logs the fast scan would stop for this folded literal (>= 4 bytes). */
+uint32_t sw_literal_cost(const char *text, uint32_t len);
+
 /* A literal at `at`; return false to stop. */
 typedef bool (*sw_filter_fn)(void *payload, uint32_t literal, size_t at);
 

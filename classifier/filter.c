@@ -58,6 +58,16 @@ static uint32_t rarest(const char *text, uint32_t len, uint32_t stride)
 	return best;
 }
 
+uint32_t sw_literal_cost(const char *text, uint32_t len)
+{
+	/* Short literals are looked for at stride 1 or 2, so one gram is what counts. */
+	uint32_t stride = len >= GRAM + LONG_STRIDE - 1 ? LONG_STRIDE : 1;
+	uint32_t at = rarest(text, len, stride), hits = 0;
+	for (uint32_t k = 0; k < stride; k++)
+		hits += (1u << rank_of(text + at + k)) - 1;
+	return (uint32_t)((uint64_t)hits * (1u << 20) / SW_GRAM_RANK_BYTES);
+}
+
 static uint32_t stride_for(uint32_t len)
 {
 	uint32_t s = len - (GRAM - 1);

@@ -18,7 +18,10 @@ static int parse(options *o, const cli_verb *self, int argc, char **argv)
 	const struct {
 		const char *name;
 		const char **to;
-	} texts[] = {{"backend", &o->backend}, {"signatures", &o->signatures}, {"pack-set", &o->pack_set}, {"neutral", &o->neutral}};
+	} texts[] = {{"backend", &o->backend},
+	             {"signatures", &o->signatures},
+	             {"pack-set", &o->pack_set},
+	             {"neutral", &o->neutral}};
 	cli_args a;
 	cli_args_init(&a, self, argc, argv);
 	for (int t; (t = cli_args_next(&a));) {
@@ -67,7 +70,8 @@ static json_t *samples(const sw_sample *list, size_t n)
 	json_t *a = json_array();
 	for (size_t i = 0; i < n; i++) {
 		json_t *o = json_object();
-		json_object_set_new(o, "line", sw_json_text((sw_str){list[i].line, list[i].line_len}));
+		json_object_set_new(o, "line",
+		                    sw_json_text((sw_str){list[i].line, list[i].line_len}));
 		if (list[i].resource)
 			json_object_set_new(o, list[i].resource_kind, sw_json_z(list[i].resource));
 		if (list[i].has_exit)
@@ -95,7 +99,10 @@ static json_t *sig_json(const sw_pack_file *f, size_t i, bool full)
 	json_object_set_new(o, "except_exit", exits(d->except_exit, d->n_except_exit));
 	if (d->kind == SW_KIND_FATAL) {
 		json_object_set_new(o, "stage", sw_json_z(sw_stage_name(d->stage)));
-		json_object_set_new(o, "position", sw_json_z(sw_position_name(d->position >= 0 ? (sw_position)d->position : f->def->fatal_position)));
+		json_object_set_new(
+		    o, "position",
+		    sw_json_z(sw_position_name(d->position >= 0 ? (sw_position)d->position
+		                                                : f->def->fatal_position)));
 		json_object_set_new(o, "generic", json_boolean(d->generic));
 	}
 	if (d->kind == SW_KIND_DENIAL) {
@@ -117,7 +124,8 @@ static json_t *sig_json(const sw_pack_file *f, size_t i, bool full)
 	json_object_set_new(o, "versions", sw_json_z(f->infos[i].versions));
 	json_object_set_new(o, "source", sw_json_z(f->infos[i].source));
 	json_object_set_new(o, "samples", samples(f->infos[i].samples, f->infos[i].n_samples));
-	json_object_set_new(o, "near_misses", samples(f->infos[i].near_misses, f->infos[i].n_near_misses));
+	json_object_set_new(o, "near_misses",
+	                    samples(f->infos[i].near_misses, f->infos[i].n_near_misses));
 	return o;
 }
 
@@ -146,12 +154,15 @@ static int list(const options *o)
 			if (o->json)
 				cli_print_json(stdout, sig_json(&files[f], i, false));
 			else
-				printf("%-44s %-13s %-32s %s\n", d->sigs[i].id, sw_kind_name(d->sigs[i].kind), d->sigs[i].cause ? d->sigs[i].cause : "-",
+				printf("%-44s %-13s %-32s %s\n", d->sigs[i].id,
+				       sw_kind_name(d->sigs[i].kind),
+				       d->sigs[i].cause ? d->sigs[i].cause : "-",
 				       cli_pack_origin(d));
 		}
 	}
 	if (!shown && o->backend)
-		return cli_usage_error(cli_verb_find("signatures"), "no pack for backend \"%.60s\"", o->backend);
+		return cli_usage_error(cli_verb_find("signatures"), "no pack for backend \"%.60s\"",
+		                       o->backend);
 	return CLI_OK;
 }
 
@@ -210,7 +221,9 @@ static int show(const options *o, const cli_verb *self)
 			return CLI_OK;
 		}
 	}
-	return cli_usage_error(self, "no signature is called \"%.100s\"; `sandwitness signatures list` shows them", o->names[0]);
+	return cli_usage_error(
+	    self, "no signature is called \"%.100s\"; `sandwitness signatures list` shows them",
+	    o->names[0]);
 }
 
 /* ---- check ---- */
@@ -251,7 +264,8 @@ static int load_named(const options *o, sw_loaded *l, check_out *out)
 		struct stat st;
 		sw_error err;
 		bool is_dir = stat(o->names[i], &st) == 0 && S_ISDIR(st.st_mode);
-		int rc = is_dir ? sw_load_dir(l, o->names[i], broken_file, out, &err) : sw_load_file(l, o->names[i], &err);
+		int rc = is_dir ? sw_load_dir(l, o->names[i], broken_file, out, &err)
+		                : sw_load_file(l, o->names[i], &err);
 		if (rc && is_dir)
 			return cli_fail(&err);
 		if (rc)
@@ -266,7 +280,8 @@ static int check(const options *o)
 	sw_check_report report = {.problem = print_problem, .payload = &out};
 	const sw_pack_file *builtin, *files;
 	const sw_cause *causes, *own;
-	size_t n_builtin = sw_builtin_files(&builtin), n = n_builtin, n_causes = sw_builtin_causes(&causes);
+	size_t n_builtin = sw_builtin_files(&builtin), n = n_builtin,
+	       n_causes = sw_builtin_causes(&causes);
 	sw_loaded *l = NULL;
 	sw_cause *all = NULL;
 	sw_error err;
@@ -290,15 +305,17 @@ static int check(const options *o)
 			n_causes += n_own;
 		}
 	}
-	int rc = sw_check_packs(files, n, o->n_names ? builtin : NULL, o->n_names ? n_builtin : 0, causes, n_causes, o->neutral, &report, &err);
+	int rc = sw_check_packs(files, n, o->n_names ? builtin : NULL, o->n_names ? n_builtin : 0,
+	                        causes, n_causes, o->neutral, &report, &err);
 	free(all);
 	sw_loaded_free(l);
 	if (rc)
 		return cli_fail(&err);
 	size_t problems = report.problems + out.broken;
 	if (!o->json)
-		printf("%zu files, %zu signatures, %zu samples, %zu near misses: %zu problem%s\n", report.files, report.signatures, report.samples,
-		       report.near_misses, problems, problems == 1 ? "" : "s");
+		printf("%zu files, %zu signatures, %zu samples, %zu near misses: %zu problem%s\n",
+		       report.files, report.signatures, report.samples, report.near_misses,
+		       problems, problems == 1 ? "" : "s");
 	return problems ? 10 : CLI_OK;
 }
 

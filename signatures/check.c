@@ -1,14 +1,14 @@
 /* What `signatures check` refuses: everything that docs/signatures.md asks of a pack. */
+#include "core.h"
 #include "signatures.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include <dirent.h>
-#include <pcre2.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NEUTRAL_FILE_MAX (8u << 20)
+#define COST_MAX 2000 /* stops in a MiB that one literal may cost */
 
 typedef struct checker {
 	const sw_pack_file *files;
@@ -22,9 +22,11 @@ typedef struct checker {
 	size_t n_packs;
 } checker;
 
-static void problem(checker *c, const sw_sig_def *sig, const char *where, const char *fix, const char *fmt, ...) SW_PRINTF(5, 6);
+static void problem(checker *c, const sw_sig_def *sig, const char *where, const char *fix,
+                    const char *fmt, ...) SW_PRINTF(5, 6);
 
-static void problem(checker *c, const sw_sig_def *sig, const char *where, const char *fix, const char *fmt, ...)
+static void problem(checker *c, const sw_sig_def *sig, const char *where, const char *fix,
+                    const char *fmt, ...)
 {
 	char what[320], full[384];
 	va_list ap;
@@ -102,7 +104,8 @@ static bool is_recursion(const char *p)
 
 static bool is_named_capture(const char *p)
 {
-	return (strncmp(p, "(?<", 3) == 0 && p[3] != '=' && p[3] != '!') || strncmp(p, "(?P<", 4) == 0 || strncmp(p, "(?'", 3) == 0;
+	return (strncmp(p, "(?<", 3) == 0 && p[3] != '=' && p[3] != '!') ||
+	       strncmp(p, "(?P<", 4) == 0 || strncmp(p, "(?'", 3) == 0;
 }
 
 static pattern_facts look_at(const char *regex, bool anchored)
@@ -130,7 +133,8 @@ static pattern_facts look_at(const char *regex, bool anchored)
 
 static void check_regex(checker *c, const sw_sig_def *sig)
 {
-	bool anchored = sig->kind == SW_KIND_FATAL || sig->kind == SW_KIND_DOWNGRADE || sig->kind == SW_KIND_INFORMATIONAL;
+	bool anchored = sig->kind == SW_KIND_FATAL || sig->kind == SW_KIND_DOWNGRADE ||
+	                sig->kind == SW_KIND_INFORMATIONAL;
 	int code_error = 0;
 	PCRE2_SIZE at = 0;
 	pattern_facts f = look_at(sig->regex, anchored);
@@ -139,34 +143,64 @@ static void check_regex(checker *c, const sw_sig_def *sig)
 	if (f.recursion)
 		problem(c, sig, NULL, "write the part out", "recursion in the regex");
 	if (f.catch_all_before_capture)
-		problem(c, sig, NULL, "anchor both ends, or say what stands before ([^:]*, \\S+)", "a catch-all before a capture: the command can choose what is captured");
+		problem(c, sig, NULL, "anchor both ends, or say what stands before ([^:]*, \\S+)",
+		        "a catch-all before a capture: the command can choose what is captured");
 	/* {runner} stands for literal names. */
 	char *z = strdup(sig->regex);
 	for (char *p = z; p && (p = strstr(p, "{runner}"));)
 		memcpy(p, "xrunnerx", 8);
-	pcre2_code *code = z ? pcre2_compile((PCRE2_SPTR)z, PCRE2_ZERO_TERMINATED, PCRE2_CASELESS | PCRE2_NEVER_UTF | PCRE2_NEVER_BACKSLASH_C,
-	                                     &code_error, &at, NULL)
-	                     : NULL;
+	pcre2_code *code =
+	    z ? pcre2_compile((PCRE2_SPTR)z, PCRE2_ZERO_TERMINATED,
+	                      PCRE2_CASELESS | PCRE2_NEVER_UTF | PCRE2_NEVER_BACKSLASH_C,
+	                      &code_error, &at, NULL)
+	      : NULL;
 	if (!code) {
 		char text[160];
 		pcre2_get_error_message(code_error, (PCRE2_UCHAR *)text, sizeof(text));
-		problem(c, sig, NULL, "mend the pattern; UTF mode and \\C are not used", "the regex does not compile at byte %zu: %s", (size_t)at, text);
+		problem(c, sig, NULL, "mend the pattern; UTF mode and \\C are not used",
+		        "the regex does not compile at byte %zu: %s", (size_t)at, text);
 	} else {
 		uint32_t empty = 0, back = 0;
 		pcre2_pattern_info(code, PCRE2_INFO_MATCHEMPTY, &empty);
 		pcre2_pattern_info(code, PCRE2_INFO_BACKREFMAX, &back);
 		if (empty)
-			problem(c, sig, NULL, "require some text", "the regex can match the empty string");
+			problem(c, sig, NULL, "require some text",
+			        "the regex can match the empty string");
 		if (back)
-			problem(c, sig, NULL, "write the part out", "a back-reference in the regex");
+			problem(c, sig, NULL, "write the part out",
+			        "a back-reference in the regex");
 	}
 	pcre2_code_free(code);
 	free(z);
 }
 
+/* The scan stops at each occurrence: a common word makes every output slow. */
+static void check_literals(checker *c, const sw_sig_def *sig)
+{
+	if (sig->kind == SW_KIND_VETO || sig->kind == SW_KIND_INFORMATIONAL)
+		return;
+	for (uint16_t i = 0; i < sig->n_literals; i++) {
+		char folded[513];
+		size_t n = strlen(sig->literals[i]);
+		if (n < 4 || n > 512 || strstr(sig->literals[i], "{runner}"))
+			continue;
+		for (size_t k = 0; k < n; k++)
+			folded[k] = (char)sw_fold((unsigned char)sig->literals[i][k]);
+		uint32_t cost = sw_literal_cost(folded, (uint32_t)n);
+		if (cost > COST_MAX)
+			problem(c, sig, NULL,
+			        "choose a longer and rarer text that every such line holds, such "
+			        "as the errno's words with their colon",
+			        "the literal \"%.60s\" is too common: the fast scan would stop for "
+			        "it %u times in a MiB of ordinary logs",
+			        sig->literals[i], cost);
+	}
+}
+
 static bool extracts(const sw_sig_def *sig)
 {
-	return sig->regex && (strstr(sig->regex, "<path>") || strstr(sig->regex, "<host>") || strstr(sig->regex, "<syscall>"));
+	return sig->regex && (strstr(sig->regex, "<path>") || strstr(sig->regex, "<host>") ||
+	                      strstr(sig->regex, "<syscall>"));
 }
 
 /* ---- samples ---- */
@@ -202,7 +236,8 @@ static int64_t exit_for(const sw_sig_def *sig, const sw_sample *s)
 
 static bool kinds_agree(const sw_result *r, sw_kind k)
 {
-	return (k == SW_KIND_FATAL && r->verdict == SW_VERDICT_RUNNER_FAILED) || (k == SW_KIND_DENIAL && r->verdict == SW_VERDICT_SANDBOX_DENIED);
+	return (k == SW_KIND_FATAL && r->verdict == SW_VERDICT_RUNNER_FAILED) ||
+	       (k == SW_KIND_DENIAL && r->verdict == SW_VERDICT_SANDBOX_DENIED);
 }
 
 /* Where the result shows the signature; NULL: nowhere. */
@@ -217,8 +252,10 @@ static const sw_hit *find_hit(const sw_result *r, const sw_sig_def *sig, bool on
 			return &r->downgrades[i];
 	for (size_t i = 0; i < r->n_observations && !only_deciding; i++) {
 		sw_observation_kind k = r->observations[i].kind;
-		/* Taken away by a veto, a gate or the position: the signature did not get its line. */
-		if (r->observations[i].hit.sig == sig && k != SW_OBSERVATION_DENIAL_VETOED && k != SW_OBSERVATION_FATAL_NOT_ADMITTED)
+		/* Taken away by a veto, a gate or the position: the signature did not get its line.
+		 */
+		if (r->observations[i].hit.sig == sig && k != SW_OBSERVATION_DENIAL_VETOED &&
+		    k != SW_OBSERVATION_FATAL_NOT_ADMITTED)
 			return &r->observations[i].hit;
 	}
 	return NULL;
@@ -234,7 +271,8 @@ static const char *owner(const sw_result *r, const sw_sig_def *sig)
 	return NULL;
 }
 
-/* A veto removes a denial and a notice a fatal: they are tested through the pack, not by a verdict. */
+/* A veto removes a denial and a notice a fatal: they are tested through the pack, not by a verdict.
+ */
 static bool takes_part(const sw_pack *pack, const sw_sig_def *sig)
 {
 	for (size_t i = 0; i < sw_pack_sig_count(pack); i++)
@@ -243,30 +281,42 @@ static bool takes_part(const sw_pack *pack, const sw_sig_def *sig)
 	return false;
 }
 
-static void check_sample(checker *c, const sw_pack *pack, const sw_sig_def *sig, const sw_sample *s, bool near)
+static void check_sample(checker *c, const sw_pack *pack, const sw_sig_def *sig, const sw_sample *s,
+                         bool near)
 {
 	sw_facts facts = helpful_facts(sig);
 	sw_result *r;
 	sw_error err;
 	sw_exit e = sw_exit_code(exit_for(sig, s));
-	if (sw_classify(pack, &facts, e, SW_STARTED_UNKNOWN, SW_SOURCE_NONE, s->line, s->line_len, &r, &err)) {
+	if (sw_classify(pack, &facts, e, SW_STARTED_UNKNOWN, SW_SOURCE_NONE, s->line, s->line_len,
+	                &r, &err)) {
 		problem(c, sig, NULL, NULL, "%s", err.what);
 		return;
 	}
 	const sw_hit *hit = find_hit(r, sig, sig->kind == SW_KIND_FATAL || near);
 	if (near && hit) {
-		problem(c, sig, NULL, "narrow the signature, or correct the near miss", "matches its near miss \"%.120s\"", s->line);
+		problem(c, sig, NULL, "narrow the signature, or correct the near miss",
+		        "matches its near miss \"%.120s\"", s->line);
 	} else if (!near && !hit) {
 		const char *other = owner(r, sig);
 		if (other)
-			problem(c, sig, NULL, "put the specific signature before the general one, or drop this one", "its sample \"%.100s\" belongs to %s", s->line, other);
+			problem(
+			    c, sig, NULL,
+			    "put the specific signature before the general one, or drop this one",
+			    "its sample \"%.100s\" belongs to %s", s->line, other);
 		else
-			problem(c, sig, NULL, "correct the pattern, the gate or the sample", "does not match its sample \"%.120s\" at exit %lld", s->line, (long long)e.code);
+			problem(c, sig, NULL, "correct the pattern, the gate or the sample",
+			        "does not match its sample \"%.120s\" at exit %lld", s->line,
+			        (long long)e.code);
 	} else if (!near && s->resource) {
-		bool same = hit->resource_kind && strcmp(hit->resource_kind, s->resource_kind) == 0 && hit->resource.len == strlen(s->resource) &&
+		bool same = hit->resource_kind &&
+		            strcmp(hit->resource_kind, s->resource_kind) == 0 &&
+		            hit->resource.len == strlen(s->resource) &&
 		            memcmp(hit->resource.ptr, s->resource, hit->resource.len) == 0;
 		if (!same)
-			problem(c, sig, NULL, NULL, "extracts \"%.80s\" and not %s \"%.80s\"", hit->resource_kind ? hit->resource.ptr : "nothing", s->resource_kind, s->resource);
+			problem(c, sig, NULL, NULL, "extracts \"%.80s\" and not %s \"%.80s\"",
+			        hit->resource_kind ? hit->resource.ptr : "nothing",
+			        s->resource_kind, s->resource);
 	}
 	sw_result_free(r);
 }
@@ -279,7 +329,8 @@ static bool lone_match(const sw_sig_def *sig, const sw_sample *s)
 	for (uint16_t i = 0; i < sig->n_literals && !literal; i++) {
 		size_t n = strlen(sig->literals[i]);
 		if (whole)
-			literal = n == s->line_len && strncasecmp(sig->literals[i], s->line, n) == 0;
+			literal =
+			    n == s->line_len && strncasecmp(sig->literals[i], s->line, n) == 0;
 		else
 			literal = strcasestr(s->line, sig->literals[i]) != NULL;
 	}
@@ -287,10 +338,12 @@ static bool lone_match(const sw_sig_def *sig, const sw_sample *s)
 		return true;
 	if (!sig->regex || !literal)
 		return sig->regex ? false : literal;
-	uint32_t options = PCRE2_CASELESS | PCRE2_NEVER_UTF | PCRE2_DOLLAR_ENDONLY | (whole ? PCRE2_ANCHORED | PCRE2_ENDANCHORED : 0);
+	uint32_t options = PCRE2_CASELESS | PCRE2_NEVER_UTF | PCRE2_DOLLAR_ENDONLY |
+	                   (whole ? PCRE2_ANCHORED | PCRE2_ENDANCHORED : 0);
 	int e;
 	PCRE2_SIZE at;
-	pcre2_code *code = pcre2_compile((PCRE2_SPTR)sig->regex, PCRE2_ZERO_TERMINATED, options, &e, &at, NULL);
+	pcre2_code *code =
+	    pcre2_compile((PCRE2_SPTR)sig->regex, PCRE2_ZERO_TERMINATED, options, &e, &at, NULL);
 	pcre2_match_data *m = code ? pcre2_match_data_create_from_pattern(code, NULL) : NULL;
 	bool yes = m && pcre2_match(code, (PCRE2_SPTR)s->line, s->line_len, 0, 0, m, NULL) >= 0;
 	pcre2_match_data_free(m);
@@ -301,7 +354,10 @@ static bool lone_match(const sw_sig_def *sig, const sw_sample *s)
 static void check_lone(checker *c, const sw_sig_def *sig, const sw_sample *s, bool near)
 {
 	if (lone_match(sig, s) == near)
-		problem(c, sig, NULL, NULL, near ? "matches its near miss \"%.120s\"" : "does not match its sample \"%.120s\"", s->line);
+		problem(c, sig, NULL, NULL,
+		        near ? "matches its near miss \"%.120s\""
+		             : "does not match its sample \"%.120s\"",
+		        s->line);
 }
 
 static bool wants_runner(const sw_sig_def *sig)
@@ -312,17 +368,20 @@ static bool wants_runner(const sw_sig_def *sig)
 	return sig->regex && strstr(sig->regex, "{runner}");
 }
 
-static void check_samples(checker *c, const sw_pack_def *def, const sw_sig_def *sig, const sw_sig_info *info)
+static void check_samples(checker *c, const sw_pack_def *def, const sw_sig_def *sig,
+                          const sw_sig_info *info)
 {
 	bool lone = sig->kind == SW_KIND_INFORMATIONAL || sig->kind == SW_KIND_VETO;
 	/* The samples of {runner} shapes are written with bwrap's name. */
-	const char *backend = strcmp(def->backend, "common") == 0 && wants_runner(sig) ? "bwrap" : def->backend;
+	const char *backend =
+	    strcmp(def->backend, "common") == 0 && wants_runner(sig) ? "bwrap" : def->backend;
 	sw_pack *pack = lone ? NULL : pack_of(c, backend);
 	bool shown = false;
 	if (!info->n_samples)
 		problem(c, sig, NULL, "write samples: ['a line it must match']", "no sample");
 	if (!info->n_near_misses)
-		problem(c, sig, NULL, "write near_misses: ['a line it must not match']", "no near miss");
+		problem(c, sig, NULL, "write near_misses: ['a line it must not match']",
+		        "no near miss");
 	if (!lone && (!pack || !takes_part(pack, sig))) {
 		if (pack)
 			problem(c, sig, NULL, NULL, "takes no part in the pack of %s", backend);
@@ -341,7 +400,8 @@ static void check_samples(checker *c, const sw_pack_def *def, const sw_sig_def *
 		*(near ? &c->report->near_misses : &c->report->samples) += n;
 	}
 	if (extracts(sig) && !shown)
-		problem(c, sig, NULL, "write a sample as {line: ..., path: ...}", "no sample shows what it extracts");
+		problem(c, sig, NULL, "write a sample as {line: ..., path: ...}",
+		        "no sample shows what it extracts");
 }
 
 /* ---- packs ---- */
@@ -360,12 +420,14 @@ static void check_id(checker *c, size_t file, size_t at)
 	const char *backend = c->files[file].def->backend;
 	size_t n = strlen(backend);
 	if (strncmp(sig->id, backend, n) != 0 || sig->id[n] != '.')
-		problem(c, sig, NULL, "ids begin with the backend and a dot", "the id does not begin with %s.", backend);
+		problem(c, sig, NULL, "ids begin with the backend and a dot",
+		        "the id does not begin with %s.", backend);
 	for (size_t f = 0; f <= file; f++) {
 		const sw_pack_def *d = c->files[f].def;
 		for (size_t i = 0; i < (f == file ? at : d->n_sigs); i++)
 			if (strcmp(d->sigs[i].id, sig->id) == 0)
-				problem(c, sig, NULL, "an id names one signature for ever", "the id stands in %s too", d->sigs[i].origin);
+				problem(c, sig, NULL, "an id names one signature for ever",
+				        "the id stands in %s too", d->sigs[i].origin);
 	}
 }
 
@@ -377,9 +439,11 @@ static void check_adjusts(checker *c, const sw_pack_def *def)
 		bool star = n && id[n - 1] == '*', found = false;
 		for (size_t f = 0; f < c->set.n_defs && !found; f++)
 			for (uint16_t i = 0; i < c->set.defs[f]->n_sigs && !found; i++)
-				found = star ? strncmp(c->set.defs[f]->sigs[i].id, id, n - 1) == 0 : strcmp(c->set.defs[f]->sigs[i].id, id) == 0;
+				found = star ? strncmp(c->set.defs[f]->sigs[i].id, id, n - 1) == 0
+				             : strcmp(c->set.defs[f]->sigs[i].id, id) == 0;
 		if (!found)
-			problem(c, NULL, def->origin, NULL, "adjust: no signature is called %.100s", id);
+			problem(c, NULL, def->origin, NULL, "adjust: no signature is called %.100s",
+			        id);
 	}
 }
 
@@ -400,13 +464,17 @@ static void check_neutral_file(checker *c, const char *path, const char *text, s
 		sw_result *r;
 		sw_error err;
 		/* Exit 0 lists every fatal that was seen, whatever gate or position says. */
-		if (!pack || sw_classify(pack, &facts, sw_exit_code(0), SW_STARTED_UNKNOWN, SW_SOURCE_NONE, text, n, &r, &err))
+		if (!pack || sw_classify(pack, &facts, sw_exit_code(0), SW_STARTED_UNKNOWN,
+		                         SW_SOURCE_NONE, text, n, &r, &err))
 			continue;
 		for (size_t i = 0; i < r->n_observations; i++) {
 			const sw_hit *h = &r->observations[i].hit;
 			if (r->observations[i].kind == SW_OBSERVATION_FATAL_AT_EXIT_0)
-				problem(c, h->sig, NULL, "narrow it: ordinary logs must not look like a runner failure", "matches line %llu of the neutral %s",
-				        (unsigned long long)h->line_number, path);
+				problem(
+				    c, h->sig, NULL,
+				    "narrow it: ordinary logs must not look like a runner failure",
+				    "matches line %llu of the neutral %s",
+				    (unsigned long long)h->line_number, path);
 		}
 		sw_result_free(r);
 	}
@@ -437,10 +505,12 @@ static int check_neutral(checker *c, const char *dir, sw_error *err)
 	return rc;
 }
 
-int sw_check_packs(const sw_pack_file *files, size_t n, const sw_pack_file *others, size_t n_others, const sw_cause *causes,
-                   size_t n_causes, const char *neutral, sw_check_report *report, sw_error *err)
+int sw_check_packs(const sw_pack_file *files, size_t n, const sw_pack_file *others, size_t n_others,
+                   const sw_cause *causes, size_t n_causes, const char *neutral,
+                   sw_check_report *report, sw_error *err)
 {
-	checker c = {.files = files, .n_files = n, .causes = causes, .n_causes = n_causes, .report = report};
+	checker c = {
+	    .files = files, .n_files = n, .causes = causes, .n_causes = n_causes, .report = report};
 	c.defs = calloc(n + n_others + 1, sizeof(*c.defs));
 	if (!c.defs)
 		return sw_error_set(err, SW_ENOMEM, "out of memory");
@@ -458,9 +528,13 @@ int sw_check_packs(const sw_pack_file *files, size_t n, const sw_pack_file *othe
 			report->signatures++;
 			check_id(&c, f, i);
 			if (sig->cause && !cause_known(&c, sig->cause))
-				problem(&c, sig, NULL, "add it to signatures/causes/, or use a known one", "unknown cause %.80s", sig->cause);
+				problem(&c, sig, NULL,
+				        "add it to signatures/causes/, or use a known one",
+				        "unknown cause %.80s", sig->cause);
 			if (!sig->cause && sig->kind == SW_KIND_DENIAL)
-				problem(&c, sig, NULL, "name a slug of signatures/causes/", "a denial without cause");
+				problem(&c, sig, NULL, "name a slug of signatures/causes/",
+				        "a denial without cause");
+			check_literals(&c, sig);
 			if (sig->regex)
 				check_regex(&c, sig);
 			check_samples(&c, def, sig, &files[f].infos[i]);

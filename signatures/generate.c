@@ -243,9 +243,12 @@ static void put_ranges(FILE *packs, FILE *infos, const set_range *sets, size_t n
 		fputs("static const sw_pack_def *const default_defs[] = {", packs);
 		for (size_t i = sets[s].first; i < sets[s].first + sets[s].n; i++)
 			fprintf(packs, "&sw_builtin_def_%zu, ", i);
-		fprintf(packs, "NULL};\nstatic const sw_pack_set default_set = {default_defs, %zu};\n", sets[s].n);
+		fprintf(packs,
+		        "NULL};\nstatic const sw_pack_set default_set = {default_defs, %zu};\n",
+		        sets[s].n);
 		fprintf(infos,
-		        "size_t sw_builtin_files(const sw_pack_file **out)\n{\n\t*out = set_%zu;\n\treturn %zu;\n}\n",
+		        "size_t sw_builtin_files(const sw_pack_file **out)\n{\n\t*out = "
+		        "set_%zu;\n\treturn %zu;\n}\n",
 		        s, sets[s].n);
 	}
 	fputs("const sw_pack_set *sw_builtin_packs(void)\n{\n\treturn &default_set;\n}\n", packs);
