@@ -206,6 +206,7 @@ typedef enum {
 	SW_MARK_FATAL,       /* first unblocked match that position admits so far */
 	SW_MARK_SEEN_FATAL,  /* first match, whatever position says */
 	SW_MARK_BLOCKED,     /* first match that a scope-any denial blocks, position admitting */
+	SW_MARK_BOTH,        /* first line where a scope-any denial decides and blocks a fatal */
 	SW_MARK_DENIAL_A,    /* first deciding match, started != yes */
 	SW_MARK_DENIAL_B,    /* the same, started = yes */
 	SW_MARK_SEEN_DENIAL, /* first match that does not decide */

@@ -333,9 +333,8 @@ static choice choose_both(const decider *d)
 	choice blocked = choose_fatal(d, SW_MARK_BLOCKED), any = {0};
 	for (uint32_t k = 0; blocked.found && k < d->pack->n_order[SW_KIND_DENIAL]; k++) {
 		uint32_t i = d->pack->order[SW_KIND_DENIAL][k];
-		const sw_mark *m = sw_mark_get(d->scan, SW_MARK_DENIAL_A, i);
-		if (m && d->pack->sigs[i].def->scope == SW_SCOPE_ANY &&
-		    (!any.found || earlier(m, any.mark)))
+		const sw_mark *m = sw_mark_get(d->scan, SW_MARK_BOTH, i);
+		if (m && (!any.found || earlier(m, any.mark)))
 			any = (choice){true, i, m};
 	}
 	return any;

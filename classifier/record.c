@@ -14,6 +14,7 @@ typedef struct evaluation {
 	size_t n_fatals, n_denials;
 	sw_capture captures[256]; /* of denials */
 	bool blocked;             /* a scope-any denial matches */
+	bool both;                /* blocked where a fatal would have counted */
 	bool downgrade;
 	int prefix, informational, vetoed; /* -1: not looked at yet */
 } evaluation;
@@ -209,6 +210,7 @@ static void keep_fatals(evaluation *e)
 		mark(e, SW_MARK_SEEN_FATAL, i, NULL);
 		if (informational(e) || (first && scan->position.seen_command))
 			continue;
+		e->both |= e->blocked;
 		mark(e, e->blocked ? SW_MARK_BLOCKED : SW_MARK_FATAL, i, NULL);
 		if (pos == SW_POSITION_LAST || pos == SW_POSITION_ALONE)
 			scan->position.pending_last = true;
@@ -234,6 +236,8 @@ static void keep_denials(evaluation *e)
 			mark(e, SW_MARK_SEEN_DENIAL, i, &e->captures[k]);
 			continue;
 		}
+		if (e->both && sig->def->scope == SW_SCOPE_ANY)
+			mark(e, SW_MARK_BOTH, i, &e->captures[k]);
 		mark(e, SW_MARK_DENIAL_B, i, &e->captures[k]);
 		gates_b |= 1u << sig->gate;
 		if (hidden)
@@ -265,6 +269,8 @@ static void command_line(sw_scan *scan)
 		unmark(scan, SW_MARK_FATAL, i);
 		unmark(scan, SW_MARK_BLOCKED, i);
 	}
+	for (uint32_t k = 0; k < scan->pack->n_order[SW_KIND_DENIAL]; k++)
+		unmark(scan, SW_MARK_BOTH, scan->pack->order[SW_KIND_DENIAL][k]);
 }
 
 void sw_segment_done(sw_scan *scan, const sw_segment *seg)
