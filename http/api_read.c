@@ -42,8 +42,7 @@ static bool read_query(http_request *req, http_reply *reply, sw_query *q, bool *
 		return false;
 	MHD_get_connection_values(req->connection, MHD_GET_ARGUMENT_KIND, on_filter, &w);
 	if (w.code) {
-		http_reply_problem(reply, HTTP_PROBLEM_BAD_PARAMETER, "%s: %s", w.err.where,
-		                   w.err.what);
+		http_reply_error_as(reply, HTTP_PROBLEM_BAD_PARAMETER, &w.err);
 		sw_query_free(q);
 		return false;
 	}
@@ -152,8 +151,7 @@ void http_api_invocations_list(http_request *req, http_reply *reply)
 	if (code) {
 		json_decref(rows);
 		if (code == SW_EINVAL)
-			http_reply_problem(reply, HTTP_PROBLEM_BAD_PARAMETER, "%s: %s", err.where,
-			                   err.what);
+			http_reply_error_as(reply, HTTP_PROBLEM_BAD_PARAMETER, &err);
 		else
 			http_reply_error(reply, &err);
 		return;
@@ -236,8 +234,7 @@ void http_api_report(http_request *req, http_reply *reply)
 	if (code == SW_ENOTFOUND) {
 		no_such_report(reply);
 	} else if (code == SW_EINVAL) {
-		http_reply_problem(reply, HTTP_PROBLEM_BAD_PARAMETER, "%s: %s", err.where,
-		                   err.what);
+		http_reply_error_as(reply, HTTP_PROBLEM_BAD_PARAMETER, &err);
 	} else if (code) {
 		http_reply_error(reply, &err);
 	} else {

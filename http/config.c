@@ -50,7 +50,7 @@ static const option_row options[] = {
      "accept requests that a browser sends for this origin; repeatable"},
     {"socket-mode", OPT_MODE, AT(socket_mode), "MODE", "0600", 0, 0777, "mode of the unix socket"},
     {"max-connections", OPT_INT, AT(max_connections), "N", "64", 1, 4096,
-     "connections per listener; more wait"},
+     "connections per listener; further ones are closed at once"},
     {"timeout", OPT_TIME, AT(timeout_ns), "TIME", "10s", 100 * MS, 3600 * SEC,
      "for a request's head, and for an idle connection; bodies and answers get three times that"},
     {"max-body", OPT_SIZE, AT(max_body), "SIZE", "8MiB", KIB, 1024 * MIB, "body of one request"},

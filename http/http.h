@@ -128,6 +128,8 @@ void http_reply_problem(http_reply *reply, http_problem p, const char *detail_fm
     SW_PRINTF(3, 4);
 /* A problem whose status and type follow from the error's code. */
 void http_reply_error(http_reply *reply, const sw_error *e);
+/* The same error as problem p. */
+void http_reply_error_as(http_reply *reply, http_problem p, const sw_error *e);
 /* Sets ETag; true (and a 304 is in the reply) where the client has it already. */
 bool http_reply_etag(const http_request *req, http_reply *reply, const char *tag);
 void http_reply_clear(http_reply *reply);

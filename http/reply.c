@@ -107,6 +107,15 @@ void http_reply_problem(http_reply *reply, http_problem p, const char *detail_fm
 	problem(reply, p, detail, NULL);
 }
 
+void http_reply_error_as(http_reply *reply, http_problem p, const sw_error *e)
+{
+	char detail[1100];
+
+	snprintf(detail, sizeof(detail), "%s%s%s%s%s", e->where, *e->where ? ": " : "", e->what,
+	         *e->why ? ": " : "", e->why);
+	problem(reply, p, detail, e->fix);
+}
+
 void http_reply_error(http_reply *reply, const sw_error *e)
 {
 	static const struct {
@@ -119,14 +128,11 @@ void http_reply_error(http_reply *reply, const sw_error *e)
 	    {SW_ECORRUPT, HTTP_PROBLEM_STORE},     {SW_EUNSUPPORTED, HTTP_PROBLEM_UNSUPPORTED},
 	};
 	http_problem p = HTTP_PROBLEM_INTERNAL;
-	char detail[1100];
 
 	for (size_t i = 0; i < sizeof(map) / sizeof(map[0]); i++)
 		if (map[i].code == e->code)
 			p = map[i].problem;
-	snprintf(detail, sizeof(detail), "%s%s%s%s%s", e->where, *e->where ? ": " : "", e->what,
-	         *e->why ? ": " : "", e->why);
-	problem(reply, p, detail, e->fix);
+	http_reply_error_as(reply, p, e);
 }
 
 bool http_reply_etag(const http_request *req, http_reply *reply, const char *tag)
