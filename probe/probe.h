@@ -98,7 +98,7 @@ typedef struct sw_status {
 	char *bwrap_path;
 	bool disabled_via_env;
 	char disabled_by[96]; /* "SANDWITNESS_SANDBOX=off" */
-	bool active; /* not disabled and a backend that confines was found (probed: proved) */
+	bool active; /* bwrap would confine: found, not disabled, and proved where it was probed */
 	sw_backend_status *backends;
 	size_t n_backends;
 	sw_host_fact *facts;
@@ -117,8 +117,8 @@ const sw_backend_status *sw_status_backend(const sw_status *s, const char *id); 
 
 /*
  * The best backend that is usable now for `run --sandbox`: probes bwrap, landlock,
- * podman, docker in this order (seatbelt on macOS) and stops at the first that holds
- * every guarantee of `minimum`. *chosen is a copy the caller frees with
+ * podman, docker in this order (seatbelt on macOS) and stops at the first that is proved
+ * to hold every guarantee of `minimum`. *chosen is a copy the caller frees with
  * sw_backend_status_free(). SW_ENOTFOUND: none; the error says what was tried and why.
  */
 int sw_probe_choose(sw_backend_status **chosen, const sw_probe_options *opts, uint32_t minimum,
