@@ -15,7 +15,9 @@
 #include <string.h>
 
 #define GRAM 4
-#define MAP_BITS 16
+#define MAP_BITS 17  /* 16 KiB: half of the usual L1 data cache */
+#define RANK_BITS 16 /* of the rank table */
+#define BUCKET_BITS 12
 #define FOLD_MASK 0x20202020u
 #define HASH_FACTOR 0x9E3779B1u
 #define LONG_STRIDE 4
@@ -35,7 +37,7 @@ static inline uint32_t hash_gram(uint32_t folded)
 /* How often the bucket of this gram occurs in ordinary logs; see scripts/gram-rank. */
 static unsigned rank_of(const char *p)
 {
-	uint32_t h = hash_gram(load32(p) | FOLD_MASK);
+	uint32_t h = hash_gram(load32(p) | FOLD_MASK) >> (MAP_BITS - RANK_BITS);
 	unsigned char c = (unsigned char)sw_gram_rank[h / 2];
 	return h % 2 ? c >> 4 : c & 15;
 }
@@ -74,43 +76,82 @@ static uint32_t stride_for(uint32_t len)
 	return s > LONG_STRIDE ? LONG_STRIDE : s;
 }
 
+static bool mapped(const sw_gram_table *t, const char *p)
+{
+	uint32_t h = hash_gram(load32(p) | FOLD_MASK);
+	return t->bitmap[h / 32] >> (h % 32) & 1;
+}
+
+/*
+ * The place whose grams cost least in a MiB of ordinary text: how often they occur,
+ * and for each bit not yet in the map how often other grams will meet it by chance.
+ */
+static uint32_t cheapest(const sw_gram_table *t, const char *text, uint32_t len)
+{
+	uint32_t best = 0;
+	uint64_t best_cost = ~UINT64_C(0);
+	uint32_t chance = (1u << 20) / t->stride >> MAP_BITS;
+	for (uint32_t at = 0; at + t->stride - 1 + GRAM <= len; at++) {
+		uint64_t cost = 0;
+		for (uint32_t k = 0; k < t->stride; k++) {
+			uint64_t hits = (1u << rank_of(text + at + k)) - 1;
+			cost += hits * (1u << 20) / SW_GRAM_RANK_BYTES / t->stride;
+			cost += mapped(t, text + at + k) ? 0 : 1 + chance;
+		}
+		if (cost < best_cost) {
+			best_cost = cost;
+			best = at;
+		}
+	}
+	return best;
+}
+
+static void table_add(sw_gram_table *t, const sw_literal *l, uint32_t index)
+{
+	uint32_t at = cheapest(t, l->text, l->len);
+	for (uint32_t k = 0; k < t->stride; k++) {
+		uint32_t g = load32(l->text + at + k) | FOLD_MASK, h = hash_gram(g);
+		uint32_t bucket = h >> (MAP_BITS - BUCKET_BITS);
+		t->bitmap[h / 32] |= 1u << (h % 32);
+		sw_gram *e = &t->grams[++t->n_grams];
+		*e = (sw_gram){.gram = g,
+		               .literal = index,
+		               .offset = (uint16_t)(at + k),
+		               .next = t->buckets[bucket]};
+		t->buckets[bucket] = t->n_grams;
+	}
+}
+
 static int table_build(sw_gram_table *t, const sw_literal *literals, uint32_t n, bool is_short)
 {
-	uint32_t stride = LONG_STRIDE, count = 0;
+	uint32_t stride = LONG_STRIDE, count = 0, longest = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t s = stride_for(literals[i].len);
 		if ((s < LONG_STRIDE) != is_short)
 			continue;
 		count++;
-		if (s < stride)
-			stride = s;
+		stride = s < stride ? s : stride;
+		longest = literals[i].len > longest ? literals[i].len : longest;
 	}
 	t->used = count > 0;
 	if (!count)
 		return 0;
-	if (stride == 3)
-		stride = 2; /* the vector loop knows 1, 2 and 4 */
-	t->stride = stride;
+	t->stride = stride == 3 ? 2 : stride; /* the vector loop knows 1, 2 and 4 */
 	t->bitmap = calloc((1u << MAP_BITS) / 32, sizeof(uint32_t));
-	t->buckets = calloc(1u << MAP_BITS, sizeof(uint32_t));
-	t->grams = calloc((size_t)count * stride + 1, sizeof(sw_gram));
+	t->buckets = calloc(1u << BUCKET_BITS, sizeof(uint32_t));
+	t->grams = calloc((size_t)count * t->stride + 1, sizeof(sw_gram));
 	if (!t->bitmap || !t->buckets || !t->grams)
 		return SW_ENOMEM;
-	for (uint32_t i = 0; i < n; i++) {
-		if ((stride_for(literals[i].len) < LONG_STRIDE) != is_short)
-			continue;
-		uint32_t at = rarest(literals[i].text, literals[i].len, stride);
-		for (uint32_t k = 0; k < stride; k++) {
-			uint32_t g = load32(literals[i].text + at + k) | FOLD_MASK,
-			         h = hash_gram(g);
-			t->bitmap[h / 32] |= 1u << (h % 32);
-			sw_gram *e = &t->grams[++t->n_grams];
-			*e = (sw_gram){.gram = g,
-			               .literal = i,
-			               .offset = (uint16_t)(at + k),
-			               .next = t->buckets[h]};
-			t->buckets[h] = t->n_grams;
+	/* The short ones have least choice, so they come first and the longer share their bits. */
+	for (uint32_t reach = 12;; reach *= 2) {
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t len = literals[i].len;
+			bool mine = (stride_for(len) < LONG_STRIDE) == is_short;
+			if (mine && len <= reach && (reach == 12 || len > reach / 2))
+				table_add(t, &literals[i], i);
 		}
+		if (reach >= longest)
+			break;
 	}
 	return 0;
 }
@@ -181,6 +222,17 @@ static inline bool probe(const uint32_t *bitmap, const char *p)
 	return bitmap[h / 32] >> (h % 32) & 1;
 }
 
+/* After a bit of the map: is it really one of the grams? */
+static inline bool exact(const sw_gram_table *t, const char *p)
+{
+	uint32_t g = load32(p) | FOLD_MASK;
+	for (uint32_t e = t->buckets[hash_gram(g) >> (MAP_BITS - BUCKET_BITS)]; e;
+	     e = t->grams[e].next)
+		if (t->grams[e].gram == g)
+			return true;
+	return false;
+}
+
 static size_t next_plain(const sw_gram_table *t, const char *p, size_t n, size_t from)
 {
 	const uint32_t *bitmap = t->bitmap;
@@ -189,11 +241,14 @@ static size_t next_plain(const sw_gram_table *t, const char *p, size_t n, size_t
 	for (; i + 3 * stride + GRAM <= n; i += 4 * stride) {
 		bool a = probe(bitmap, p + i), b = probe(bitmap, p + i + stride);
 		bool c = probe(bitmap, p + i + 2 * stride), d = probe(bitmap, p + i + 3 * stride);
-		if (a | b | c | d)
-			return a ? i : b ? i + stride : c ? i + 2 * stride : i + 3 * stride;
+		if (!(a | b | c | d))
+			continue;
+		for (size_t k = 0; k < 4; k++)
+			if (probe(bitmap, p + i + k * stride) && exact(t, p + i + k * stride))
+				return i + k * stride;
 	}
 	for (; i + GRAM <= n; i += stride)
-		if (probe(bitmap, p + i))
+		if (probe(bitmap, p + i) && exact(t, p + i))
 			return i;
 	return n;
 }
@@ -220,18 +275,24 @@ SW_AVX2 static inline __m256i load256(const char *p)
 	return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
 
-/* Position of the first set lane of up to `stride`-interleaved masks over 32 bytes. */
-static inline size_t first_of(const unsigned *masks, size_t shifts, size_t step)
+/* The first lane set in any of `n` masks, whose lanes lie 4 bytes apart, that is exact. */
+static inline size_t first_exact(const sw_gram_table *t, const char *p, unsigned *masks, size_t n,
+                                 size_t step)
 {
-	size_t best = 64;
-	for (size_t k = 0; k < shifts; k++) {
-		if (!masks[k])
-			continue;
-		size_t at = (size_t)__builtin_ctz(masks[k]) * 4 + k * step;
-		if (at < best)
-			best = at;
+	for (;;) {
+		size_t best = SIZE_MAX, from = 0;
+		for (size_t k = 0; k < n; k++) {
+			size_t at =
+			    masks[k] ? (size_t)__builtin_ctz(masks[k]) * 4 + k * step : SIZE_MAX;
+			if (at < best) {
+				best = at;
+				from = k;
+			}
+		}
+		if (best == SIZE_MAX || exact(t, p + best))
+			return best;
+		masks[from] &= masks[from] - 1;
 	}
-	return best;
 }
 
 SW_AVX2 static size_t next_avx2_4(const sw_gram_table *t, const char *p, size_t n, size_t from)
@@ -239,11 +300,13 @@ SW_AVX2 static size_t next_avx2_4(const sw_gram_table *t, const char *p, size_t 
 	const int *bitmap = (const int *)(const void *)t->bitmap;
 	size_t i = (from + 3) / 4 * 4;
 	for (; i + 64 <= n; i += 64) {
-		unsigned a = probe8(bitmap, load256(p + i)),
-		         b = probe8(bitmap, load256(p + i + 32));
-		if (a | b)
-			return a ? i + (size_t)__builtin_ctz(a) * 4
-			         : i + 32 + (size_t)__builtin_ctz(b) * 4;
+		unsigned m = probe8(bitmap, load256(p + i)) | probe8(bitmap, load256(p + i + 32))
+		                                                  << 8;
+		for (; m; m &= m - 1) {
+			size_t at = i + (size_t)__builtin_ctz(m) * 4;
+			if (exact(t, p + at))
+				return at;
+		}
 	}
 	return next_plain(t, p, n, i);
 }
@@ -255,8 +318,11 @@ SW_AVX2 static size_t next_avx2_2(const sw_gram_table *t, const char *p, size_t 
 	for (; i + 40 <= n; i += 32) {
 		unsigned m[2] = {probe8(bitmap, load256(p + i)),
 		                 probe8(bitmap, load256(p + i + 2))};
-		if (m[0] | m[1])
-			return i + first_of(m, 2, 2);
+		if (!(m[0] | m[1]))
+			continue;
+		size_t at = first_exact(t, p + i, m, 2, 2);
+		if (at != SIZE_MAX)
+			return i + at;
 	}
 	return next_plain(t, p, n, i);
 }
@@ -269,8 +335,11 @@ SW_AVX2 static size_t next_avx2_1(const sw_gram_table *t, const char *p, size_t 
 		unsigned m[4] = {probe8(bitmap, load256(p + i)), probe8(bitmap, load256(p + i + 1)),
 		                 probe8(bitmap, load256(p + i + 2)),
 		                 probe8(bitmap, load256(p + i + 3))};
-		if (m[0] | m[1] | m[2] | m[3])
-			return i + first_of(m, 4, 1);
+		if (!(m[0] | m[1] | m[2] | m[3]))
+			continue;
+		size_t at = first_exact(t, p + i, m, 4, 1);
+		if (at != SIZE_MAX)
+			return i + at;
 	}
 	return next_plain(t, p, n, i);
 }
@@ -296,7 +365,8 @@ bool sw_filter_verify(const sw_filter *f, const sw_gram_table *t, const char *p,
                       size_t at, sw_filter_fn fn, void *payload)
 {
 	uint32_t g = load32(p + at) | FOLD_MASK;
-	for (uint32_t e = t->buckets[hash_gram(g)]; e; e = t->grams[e].next) {
+	for (uint32_t e = t->buckets[hash_gram(g) >> (MAP_BITS - BUCKET_BITS)]; e;
+	     e = t->grams[e].next) {
 		const sw_gram *gram = &t->grams[e];
 		if (gram->gram != g || gram->offset > at)
 			continue;

@@ -98,6 +98,14 @@ static bool note_literal(void *payload, uint32_t literal, size_t at)
 	return true;
 }
 
+static bool check_literal(void *payload, uint32_t literal, size_t at)
+{
+	(void)literal;
+	(void)at;
+	((sw_scan *)payload)->hit_any = true;
+	return false;
+}
+
 /* Notes every signature whose literal stands in the text. */
 static void note_all(sw_scan *s, const char *p, size_t n)
 {
@@ -233,53 +241,53 @@ static size_t slow_part(sw_scan *s, region *r, size_t at)
 	return at < r->vis_len ? at : r->vis_len;
 }
 
-typedef struct fast_state {
-	size_t next[2]; /* next gram hit of each table */
-} fast_state;
-
-static size_t next_hit(const sw_scan *s, const region *r, int t, size_t from)
+/* The next place where a literal stands, noted already; the region's length at the end. */
+static size_t next_literal(sw_scan *s, const region *r, int t, size_t from)
 {
 	const sw_gram_table *g = &s->pack->filter.tables[t];
-	return g->used ? sw_filter_next(g, r->vis, r->vis_len, from) : r->vis_len;
+	if (!g->used)
+		return r->vis_len;
+	bool before = s->hit_any;
+	s->hit_any = false;
+	while ((from = sw_filter_next(g, r->vis, r->vis_len, from)) < r->vis_len) {
+		/* No literal holds a line end, so one that is there lies within a segment. */
+		sw_filter_verify(&s->pack->filter, g, r->vis, r->vis_len, from, check_literal, s);
+		if (s->hit_any)
+			break;
+		from++;
+	}
+	s->hit_any = before;
+	return from;
 }
 
-/* All segments of the region from `at` on. */
+/* All segments of the region. */
 static void scan_region(sw_scan *s, region *r)
 {
-	size_t at = slow_part(s, r, 0);
-	fast_state f = {{next_hit(s, r, 0, at), next_hit(s, r, 1, at)}};
+	size_t at = slow_part(s, r, 0), next[2];
+	for (int t = 0; t < 2; t++)
+		next[t] = next_literal(s, r, t, at);
 	while (!s->error) {
-		size_t hit = f.next[0] < f.next[1] ? f.next[0] : f.next[1];
+		size_t hit = next[0] < next[1] ? next[0] : next[1];
 		if (hit >= r->vis_len)
 			break;
-		/* Every hit of this segment first, then the segment as a whole. */
+		/* Every literal of this segment first, then the segment as a whole. */
 		size_t begin = segment_begin(r->vis, at, hit);
 		size_t end = begin + segment_length(r->vis + begin, r->vis_len - begin);
-		if (end <= hit) { /* the gram lies across the end of a line */
-			for (int t = 0; t < 2; t++)
-				if (f.next[t] == hit)
-					f.next[t] = next_hit(s, r, t, hit + 1);
-			continue;
-		}
 		for (int t = 0; t < 2; t++) {
 			const sw_gram_table *g = &s->pack->filter.tables[t];
-			while (f.next[t] < r->vis_len &&
-			       f.next[t] <= end) { /* a gram may begin at the LF itself */
-				if (f.next[t] + 4 <= end)
-					sw_filter_verify(&s->pack->filter, g, r->vis + begin,
-					                 end - begin, f.next[t] - begin,
-					                 note_literal, s);
-				f.next[t] = next_hit(s, r, t, f.next[t] + 1);
+			while (next[t] < end) {
+				sw_filter_verify(&s->pack->filter, g, r->vis, r->vis_len, next[t],
+				                 note_literal, s);
+				next[t] = next_literal(s, r, t, next[t] + 1);
 			}
 		}
-		if (s->hit_any)
-			segment(s, r, begin, end - begin);
+		segment(s, r, begin, end - begin);
 		at = end < r->vis_len ? end + 1 : end;
 		if (position_matters(s)) {
 			at = slow_part(s, r, at);
 			for (int t = 0; t < 2; t++)
-				if (f.next[t] < at)
-					f.next[t] = next_hit(s, r, t, at);
+				if (next[t] < at)
+					next[t] = next_literal(s, r, t, at);
 		}
 	}
 }
