@@ -7,6 +7,7 @@
 
 #define NEARS_MAX 64
 #define UNCLAIMED_MAX 32
+#define REGEX_MISSES_MAX 3 /* a line */
 
 typedef struct owned_explanation {
 	sw_explanation e;
@@ -46,7 +47,8 @@ typedef struct line {
 	sw_str raw;
 	uint64_t number, ordinal;
 	sw_visible visible;
-	bool fatal, downgrade, blocked, claimed;
+	bool fatal, downgrade, blocked, claimed, denial;
+	unsigned regex_misses;
 } line;
 
 static void near_miss(explainer *x, sw_near_kind kind, const sw_sig *sig, const line *l,
@@ -100,6 +102,7 @@ static void look(explainer *x, line *l, const sw_sig *sig)
 	if (sw_sig_match(x->pack, sig, &x->matcher, &l->visible, NULL) != SW_MATCH_YES)
 		return;
 	l->claimed = true;
+	l->denial |= sig->def->kind == SW_KIND_DENIAL;
 	l->fatal |= sig->def->kind == SW_KIND_FATAL;
 	l->downgrade |= sig->def->kind == SW_KIND_DOWNGRADE;
 	l->blocked |= sig->def->kind == SW_KIND_DENIAL && sig->def->scope == SW_SCOPE_ANY;
@@ -147,7 +150,9 @@ static void near_denial(explainer *x, line *l, const sw_sig *sig)
 	size_t at = 0;
 	(void)sw_literal_in(sig, l->visible.ptr, l->visible.len, &at);
 	if (sw_sig_match(x->pack, sig, &x->matcher, &l->visible, &c) != SW_MATCH_YES) {
-		near_miss(x, SW_NEAR_REGEX, sig, l, at);
+		/* Many share a literal: of interest only where none of them took the line. */
+		if (!l->denial && !l->fatal && l->regex_misses++ < REGEX_MISSES_MAX)
+			near_miss(x, SW_NEAR_REGEX, sig, l, at);
 		return;
 	}
 	bool hidden =
