@@ -164,6 +164,13 @@ int st_append(sw_store *s, st_table t, const st_cell *cells, uint64_t *seq, sw_e
 	sqlite3_clear_bindings(q);
 	if (rc != SQLITE_DONE)
 		return st_sql_error(s, rc, "recording", err);
+	/* When the rows that no seal covers yet began: the first one that says its time. */
+	static const int8_t time_cell[T_COUNT] = {
+	    [T_STORE] = C_STORE_AT,      [T_KEY] = C_KEY_AT, [T_SESSION] = -1,
+	    [T_RESOURCE] = -1,           [T_ORIGIN] = -1,    [T_SHAPE] = -1,
+	    [T_RECORD] = C_REC_RECORDED, [T_SEAL] = -1,      [T_PRUNE] = C_PRUNE_AT};
+	if (!s->head.unsealed_ns && time_cell[t] >= 0)
+		s->head.unsealed_ns = cells[time_cell[t]].i;
 	s->head.seq = next;
 	memcpy(s->head.hash, hash, 32);
 	if (seq)

@@ -241,8 +241,6 @@ int sw_store_rotate_key(sw_store *s, sw_error *err)
 		memcpy(s->key_secret, secret, 32);
 		memcpy(s->key_public, pub, 32);
 		code = st_key_announce(s, had ? old_secret : NULL, old_public, err);
-		if (s->head.unsealed_ns == 0)
-			s->head.unsealed_ns = sw_now_ns();
 	}
 	if (code == 0)
 		code = st_commit(s, err);

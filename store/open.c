@@ -419,7 +419,6 @@ static int create_schema(sw_store *s, sw_error *err)
 		                   st_textz("sandwitness " SW_VERSION)};
 		code = st_append(s, T_STORE, cells, NULL, err);
 	}
-	s->head.unsealed_ns = now;
 	if (code == 0) {
 		/* Without a key the trail still works; verify then says "not sealed". */
 		if (!s->no_seal && st_key_load(s, true, NULL) == 0)

@@ -376,8 +376,6 @@ int sw_store_write(sw_store *s, sw_store_op *ops, size_t n, sw_error *err)
 		}
 		wrote |= ops[i].code == 0 && !ops[i].receipt.replay;
 	}
-	if (open && code == 0 && wrote && s->head.unsealed_ns == 0)
-		s->head.unsealed_ns = now;
 	if (open && code == 0 && wrote && st_seal_due(s, now))
 		code = st_seal_now(s, now, &e);
 	if (open && code == 0 && wrote)
