@@ -1,5 +1,6 @@
 /* The program: finds the verb and runs it. */
 #include "cli.h"
+#include "landlock.h"
 
 #include <signal.h>
 #include <stdarg.h>
@@ -88,6 +89,9 @@ int main(int argc, char **argv)
 		name = "help";
 	if (strcmp(name, "--version") == 0)
 		name = "version";
+	/* Not a verb for people: how `run` and `confine` start the Landlock launcher. */
+	if (strcmp(name, "__landlock") == 0)
+		return sw_landlock_main(argc - 1, argv + 1);
 	const cli_verb *v = cli_verb_find(name);
 	if (!v)
 		return cli_usage_error(NULL, "unknown verb \"%.60s\"", argv[1]);

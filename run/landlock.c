@@ -291,9 +291,9 @@ static int build_ruleset(launch *l)
 {
 	l->abi = sw_landlock_abi();
 	if (l->abi == -ENOSYS)
-		return fail(l, "Landlock is not in this kernel", NULL, ENOSYS);
+		return fail(l, "Landlock is not supported", NULL, ENOSYS);
 	if (l->abi < 0)
-		return fail(l, "Landlock is not enabled on this system", NULL, -l->abi);
+		return fail(l, "Landlock is not supported", NULL, -l->abi);
 	if (l->abi < SW_LANDLOCK_ABI_MIN) {
 		char need[96];
 		snprintf(need, sizeof(need),
@@ -316,7 +316,7 @@ static int build_ruleset(launch *l)
 	l->handled = attr.handled_fs;
 	l->ruleset = (int)syscall(NR_CREATE, &attr, size, 0);
 	if (l->ruleset < 0)
-		return fail(l, "create_ruleset", NULL, errno);
+		return fail(l, "landlock_create_ruleset", NULL, errno);
 	fcntl(l->ruleset, F_SETFD, FD_CLOEXEC);
 	return grants(l);
 }
@@ -380,7 +380,7 @@ static int confine_self(launch *l)
 {
 	int error;
 	if (l->die && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
-		return fail(l, "PR_SET_PDEATHSIG", NULL, errno);
+		return fail(l, "prctl(PR_SET_PDEATHSIG)", NULL, errno);
 	if (l->session)
 		leave_terminal();
 	if ((error = environment(l)))
@@ -389,11 +389,11 @@ static int confine_self(launch *l)
 		return fail(l, "chdir", l->chdir_to, errno);
 	close_on_exec_above_2();
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		return fail(l, "no_new_privs", NULL, errno);
+		return fail(l, "prctl(PR_SET_NO_NEW_PRIVS)", NULL, errno);
 	if ((error = drop_capabilities()))
 		return fail(l, "dropping capabilities", NULL, error);
 	if (syscall(NR_RESTRICT, l->ruleset, 0))
-		return fail(l, "restrict_self", NULL, errno);
+		return fail(l, "landlock_restrict_self", NULL, errno);
 	close(l->ruleset);
 	return 0;
 }
