@@ -2,7 +2,7 @@
 // so that Back works and an address can be shared (it holds no token).
 
 import { Problem, follow, forgetToken, get, setToken, takeToken } from "./api.js";
-import { VERDICTS, el, number, timeline } from "./charts.js";
+import { el, number, timeline } from "./charts.js";
 import * as view from "./views.js";
 
 const $ = (id) => document.getElementById(id);
@@ -52,28 +52,36 @@ async function report(name, params, signal) {
 	return rows(await get("/v1/reports/" + name, { limit: 100, ...params }, signal));
 }
 
-function sum(list, key, name) {
+function sum(list, name) {
 	const m = new Map();
-	for (const r of list) m.set(r[name] ?? "unknown", (m.get(r[name] ?? "unknown") || 0) + r[key]);
+	for (const r of list) m.set(r[name] ?? "unknown", (m.get(r[name] ?? "unknown") || 0) + r.invocations);
 	return [...m].map(([n, value]) => ({ name: n, value })).sort((a, b) => b.value - a.value);
 }
 
-async function loadTimeline(params, signal) {
+const loadSummary = async (params, signal) => Object.fromEntries((await report("summary", params, signal)).map((r) => [r.name, r.value]));
+
+// "Everything" begins with the first record, in at most 30 bars of whole hours or days.
+function spread(summary) {
 	const [, n, width] = PERIODS[state.since];
+	if (state.since || !summary.first) return [n, width];
+	const age = Date.now() - new Date(summary.first);
+	const w = [300e3, 3600e3, 6 * 3600e3, 86400e3, 7 * 86400e3, 30 * 86400e3].find((x) => age / x <= 29) || Math.ceil(age / 29 / 86400e3) * 86400e3;
+	return [Math.max(12, Math.ceil(age / w) + 1), w];
+}
+
+async function loadTimeline(params, summary, signal) {
+	const [n, width] = spread(summary);
 	const end = Math.ceil(Date.now() / width) * width;
+	const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+	const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 	const buckets = [];
 	for (let i = n - 1; i >= 0; i--) {
 		const start = new Date(end - (i + 1) * width), stop = new Date(end - i * width);
-		const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-		const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 		buckets.push({ start, stop, counts: {}, tick: width < 6 * 3600e3 ? hours.format(start) : days.format(start), label: `${days.format(start)} ${hours.format(start)}` });
 	}
-	// the full buckets do not change any more: their answers come by ETag from the cache
-	const work = buckets.slice();
+	const work = summary.invocations ? buckets.slice() : [];
 	await Promise.all(Array.from({ length: 4 }, async () => {
-		for (let b; (b = work.shift()); ) {
-			for (const r of await report("verdicts", { ...params, since: b.start.toISOString(), until: b.stop.toISOString() }, signal)) b.counts[r.verdict] = (b.counts[r.verdict] || 0) + r.count;
-		}
+		for (let b; (b = work.shift()); ) b.counts = await loadSummary({ ...params, since: b.start.toISOString(), until: b.stop.toISOString() }, signal);
 	}));
 	return buckets;
 }
@@ -100,24 +108,22 @@ async function loadAll() {
 	notice(bad.length ? `Not understood: ${bad.join(", ")}. Write name:value; the names are ${FILTERS.join(", ")}.` : "");
 	pending = 0;
 	try {
-		const [verdicts, violations, unexplained, downgrades, unfinished, failures, levels, denials, status, ready] = await Promise.all([
-			report("verdicts", params, signal), report("violations", params, signal), report("unexplained", params, signal), report("downgrades", params, signal), report("unfinished", params, signal),
+		const [summary, violations, unexplained, failures, levels, denials, status, ready] = await Promise.all([
+			loadSummary(params, signal), report("violations", params, signal), report("unexplained", params, signal),
 			report("failures", params, signal), report("levels", params, signal), report("denials", params, signal), get("/v1/status", {}, signal), get("/readyz", {}, signal).catch((e) => (e.status === 503 ? { ready: false, checks: {} } : Promise.reject(e)))]);
-		const counts = Object.fromEntries(sum(verdicts, "count", "verdict").map((r) => [r.name, r.value]));
-		const total = VERDICTS.reduce((s, v) => s + (counts[v] || 0), 0);
-		const byCause = sum(failures, "count", "cause");
+		const byCause = sum(failures.filter((r) => r.verdict === "runner_failed"), "cause");
 		const causes = await loadCauses(byCause, signal);
-		const d = { counts, total, period: PERIODS[state.since][0], violations: { total: violations.length, rows: violations }, unexplained: { total: unexplained.length, rows: unexplained }, downgrades: downgrades.length, unfinished: unfinished.length, failures: byCause, causes, status, ready };
+		const d = { summary, period: PERIODS[state.since][0], violations, unexplained, failures: byCause, causes, status, ready };
 		show("attention", view.attention(d));
 		show("numbers", view.numbers(d));
-		show("levels", view.levels(sum(levels, "count", "level"), total));
+		show("levels", view.levels(sum(levels.map((r) => ({ ...r, level: r.basis === "unknown" ? "unknown" : r.effective })), "level"), summary.invocations));
 		show("causes", view.causes(byCause, causes));
-		show("denied", view.denied(denials.map((r) => ({ name: r.resource, operation: r.operation, value: r.count }))));
+		show("denied", view.denied(denials.map((r) => ({ name: r.resource, operation: r.operation, value: r.invocations }))));
 		show("backends", view.backends(status));
 		about(status);
 		fillBackends(status);
 		await loadRecords(params, signal);
-		show("time", timeline(await loadTimeline(params, signal)));
+		show("time", timeline(await loadTimeline(params, summary, signal)));
 		document.body.dataset.loaded = "yes";
 	} catch (e) {
 		failed(e);

@@ -29,24 +29,24 @@ function card(kind, n, title, ...rest) {
 	return el("li", { class: "card " + kind }, el("h3", {}, n === null ? null : el("span", { class: "n" }, short(n)), title), rest);
 }
 
-const examples = (rows) => el("p", { class: "muted" }, "Latest: ", rows.slice(0, 3).map((r, i) => [i ? ", " : "", el("a", { href: link(r.id) }, r.backend || r.id.slice(0, 13), " ", r.started_at ? ago(r.started_at) : "")]));
+const examples = (rows) => el("p", { class: "muted" }, "Latest: ", rows.slice(0, 3).map((r, i) => [i ? ", " : "", el("a", { href: link(r.last_id) }, `${r.backend} ${ago(r.last)}`), ` (${r.lost || r.violated || "level unknown"})`]));
 
-// d: {violations, unexplained, failures, causes, counts, status, ready, period}
+// d: {summary, violations, unexplained, failures, causes, status, ready, period}
 export function attention(d) {
 	const cards = [];
-	if (d.problem) cards.push(card("bad", null, "The audit trail cannot be read", el("p", {}, d.problem.message), el("p", { class: "do" }, d.problem.fix)));
 	if (d.ready && !d.ready.ready)
 		cards.push(card("bad", null, "The service is not ready", el("p", {}, Object.entries(d.ready.checks).filter(([, v]) => v !== "ok").map(([k, v]) => `${k}: ${v}`).join(", ")), el("p", { class: "do" }, el("b", {}, "To do: "), "see the service's log, then ", el("code", {}, "sandwitness verify"))));
-	if (d.violations.total)
-		cards.push(card("bad", d.violations.total, d.violations.total === 1 ? "violation" : "violations", el("p", {}, "These ran with less than the minimum that they require."), examples(d.violations.rows)));
-	if (d.unexplained.total)
-		cards.push(card("bad", d.unexplained.total, d.unexplained.total === 1 ? "unexplained downgrade" : "unexplained downgrades", el("p", {}, "Less containment than was asked for, and no reason recorded."), examples(d.unexplained.rows)));
+	const s = d.summary;
+	if (s.violations)
+		cards.push(card("bad", s.violations, s.violations === 1 ? "violation" : "violations", el("p", {}, "Ran with less than the required minimum."), examples(d.violations)));
+	if (s.unexplained)
+		cards.push(card("bad", s.unexplained, s.unexplained === 1 ? "unexplained downgrade" : "unexplained downgrades", el("p", {}, "Less containment than was asked for, and no reason recorded."), examples(d.unexplained)));
 	for (const f of d.failures.slice(0, 3)) {
 		const c = d.causes.get(f.name);
 		cards.push(card("warn", f.value, f.value === 1 ? "runner failure" : "runner failures", el("p", {}, el("code", {}, f.name), c ? " – " + c.title : ""), adviceOf(c)));
 	}
-	if (d.counts.sandbox_unavailable)
-		cards.push(card("warn", d.counts.sandbox_unavailable, "refused, no sandbox", el("p", {}, "Nothing was executed. Look at the backends below.")));
+	if (s.sandbox_unavailable)
+		cards.push(card("warn", s.sandbox_unavailable, "refused, no sandbox", el("p", {}, "Nothing was executed. Look at the backends below.")));
 	for (const b of (d.status && d.status.backends) || []) {
 		const p = b.last_probe;
 		if (b.found && p && p.result === "unusable")
@@ -56,16 +56,17 @@ export function attention(d) {
 	if (d.status && d.status.disabled_via_env) cards.push(card("bad", null, "Sandboxing is switched off", el("p", {}, "An environment variable of this service disables it: commands would run unconfined or be refused.")));
 	for (const b of (d.status && d.status.service && d.status.service.packs.broken) || [])
 		cards.push(card("warn", null, "A signature pack was left out", el("p", {}, captured(b.where), ": ", captured(b.what)), b.fix ? el("p", { class: "do" }, el("b", {}, "To do: "), captured(b.fix)) : null));
-	if (!cards.length) cards.push(card("good", null, "Nothing needs attention", el("p", { class: "muted" }, d.total ? `${number(d.total)} invocations ${d.period}: no violation, no unexplained downgrade, no runner failure.` : `No invocation is recorded ${d.period}. `, d.total ? null : el("code", { class: "cmd" }, "sandwitness run --sandbox workspace_write -- make test"))));
+	if (!cards.length) cards.push(card("good", null, "Nothing needs attention", el("p", { class: "muted" }, s.invocations ? `${number(s.invocations)} invocations ${d.period}: no violation, no unexplained downgrade, no runner failure.` : `No invocation is recorded ${d.period}. Run one:`, s.invocations ? null : el("code", { class: "cmd" }, "sandwitness run --sandbox workspace_write -- make test"))));
 	return el("ul", { class: "cards" }, cards);
 }
 
 /* ---- numbers ---- */
 
 export function numbers(d) {
-	const row = (name, n, whole) => el("div", {}, el("dt", {}, name), el("dd", {}, short(n), whole ? el("small", {}, " " + percent(n, whole)) : null));
-	return [row("Invocations", d.total), row("ok", d.counts.ok || 0, d.total), row("Sandbox denied", d.counts.sandbox_denied || 0, d.total),
-		row("Runner failed", d.counts.runner_failed || 0, d.total), row("Refused", d.counts.sandbox_unavailable || 0, d.total), row("Downgraded", d.downgrades, d.total), row("Unfinished", d.unfinished)];
+	const s = d.summary, all = s.invocations;
+	const row = (name, n, whole) => el("div", {}, el("dt", {}, name), el("dd", {}, short(n || 0), whole ? el("small", {}, " " + percent(n || 0, whole)) : null));
+	return [row("Invocations", all), row("ok", s.ok, all), row("Sandbox denied", s.sandbox_denied, all), row("Runner failed", s.runner_failed, all),
+		row("Refused", s.sandbox_unavailable, all), row("Contained", s.contained, all), row("Downgraded", s.downgrades, all), row("Unfinished", s.unfinished)];
 }
 
 /* ---- lists ---- */
