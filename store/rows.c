@@ -252,7 +252,7 @@ static void put_level(json_t *o, sqlite3_stmt *r, sqlite3_stmt *sh)
 
 static json_t *name(sw_store *s, st_table t, int64_t id, int *code, sw_error *err)
 {
-	sqlite3_stmt *q;
+	sqlite3_stmt *q = NULL;
 	if (id == 0 || *code != 0)
 		return json_null();
 	*code = fetch(s, Q_NAME_GET + (int)t, id, "a name that a record uses", &q, err);
@@ -265,7 +265,7 @@ static json_t *name(sw_store *s, st_table t, int64_t id, int *code, sw_error *er
 
 static int put_origin(json_t *o, sw_store *s, sqlite3_stmt *r, sw_error *err)
 {
-	sqlite3_stmt *q;
+	sqlite3_stmt *q = NULL;
 	int code = fetch(s, Q_ORIGIN, sqlite3_column_int64(r, C_REC_ORIGIN + 1),
 	                 "an origin that a record names", &q, err);
 	if (code != 0)
