@@ -281,6 +281,16 @@ static bool takes_part(const sw_pack *pack, const sw_sig_def *sig)
 	return false;
 }
 
+static bool lone_match(const sw_sig_def *sig, const sw_sample *s);
+
+/* A fatal signature whose line a denial with `scope: any` makes its own. */
+static bool fatal_and_denial(const sw_result *r, const sw_sig_def *sig, const sw_sample *s)
+{
+	return sig->kind == SW_KIND_FATAL && r->verdict == SW_VERDICT_SANDBOX_DENIED &&
+	       r->has_hit && r->hit.sig->kind == SW_KIND_DENIAL &&
+	       r->hit.sig->scope == SW_SCOPE_ANY && lone_match(sig, s);
+}
+
 static void check_sample(checker *c, const sw_pack *pack, const sw_sig_def *sig, const sw_sample *s,
                          bool near)
 {
@@ -297,6 +307,8 @@ static void check_sample(checker *c, const sw_pack *pack, const sw_sig_def *sig,
 	if (near && hit) {
 		problem(c, sig, NULL, "narrow the signature, or correct the near miss",
 		        "matches its near miss \"%.120s\"", s->line);
+	} else if (!near && !hit && fatal_and_denial(r, sig, s)) {
+		/* Both match: the line is the denial's, the fatal signature is its other half. */
 	} else if (!near && !hit) {
 		const char *other = owner(r, sig);
 		if (other)
