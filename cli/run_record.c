@@ -90,6 +90,8 @@ const char *run_cli_record_id(const run_cli_record *r)
 static void set_level(run_cli_record *r, const run_cli_level *level)
 {
 	r->record.has_level = true;
+	if (r->record.network == SW_NETWORK_UNKNOWN)
+		r->record.network = level->derived.network;
 	r->record.effective = sw_str_of(level->effective);
 	r->record.granted = level->in.granted;
 	r->record.level = level->outcome;

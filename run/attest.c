@@ -178,9 +178,6 @@ int run_attest_new(run_attest **out, char *const *argv, const sw_run_shape *shap
 void run_attest_spawned(run_attest *a, pid_t pid)
 {
 	a->pid = pid;
-	if (a->child_fd >= 0)
-		close(a->child_fd);
-	a->child_fd = -1;
 	if (a->method && a->method->look) {
 		a->look_step = LOOK_FIRST;
 		a->next_look = sw_monotonic_ns() + LOOK_FIRST;

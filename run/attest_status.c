@@ -122,6 +122,12 @@ static void readable(run_attest *a)
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return;
 		if (n <= 0) {
+			/*
+			 * We hold the other end open too, so it never ends by itself: somebody shut
+			 * it down to keep the last word from us. Silence proves nothing any more.
+			 */
+			a->foreign = a->silenced = true;
+			run_attest_look(a);
 			close(a->fd);
 			a->fd = -1;
 			return;
@@ -167,7 +173,7 @@ static void conclude(run_attest *a, int code, int sig, bool we_killed)
 		a->started = SW_STARTED_YES;
 		a->source = SW_SOURCE_KERNEL;
 		a->lost = sig != 0 && !we_killed;
-	} else if (sig == 0 && !we_killed) {
+	} else if (sig == 0 && !we_killed && !a->silenced) {
 		a->started = SW_STARTED_NO;
 		a->source = SW_SOURCE_STATUS_FD;
 	}

@@ -145,9 +145,13 @@ static void begin_term(run_loop *l)
 		kill_all(l);
 		return;
 	}
-	bool spare = spares_runner(l) && !l->tree.main_done;
-	if (!spare || signal_command(l, SIGTERM) == 0)
+	if (!spares_runner(l) || l->tree.main_done) {
 		run_tree_signal(&l->tree, SIGTERM);
+	} else if (signal_command(l, SIGTERM) == 0) {
+		/* only the runner is there, half-built: nothing that could tidy up */
+		kill_all(l);
+		return;
+	}
 	run_tree_signal(&l->tree, SIGCONT); /* a stopped process cannot act on TERM */
 }
 
@@ -160,7 +164,8 @@ static void kill_all(run_loop *l)
 		if (text[0])
 			run_note(l, SW_RUN_NOTE_CONTAINER, 0, text);
 	}
-	l->r->survivors = run_tree_kill(&l->tree, sw_monotonic_ns() + KILL_NS);
+	/* what the grace did not use is there for the killing */
+	l->r->survivors = run_tree_kill(&l->tree, l->term_at + l->grace + KILL_NS);
 	if (l->r->survivors)
 		run_note(l, SW_RUN_NOTE_SURVIVOR, l->r->survivors, NULL);
 }
@@ -183,7 +188,7 @@ static void take_signals(run_loop *l)
 
 /* ---- time ---- */
 
-/* A runner that was killed cannot say whether the command ran; what it leaves behind can. */
+/* A runner that ended without a word cannot say whether the command ran; what it left can. */
 static void look_at_orphans(run_loop *l)
 {
 	run_attest *a = l->attest;
@@ -200,7 +205,9 @@ static void reap(run_loop *l)
 	if (was || !l->tree.main_done)
 		return;
 	l->main_done_at = sw_monotonic_ns();
-	if (l->tree.main_signal)
+	if (l->attest->fd >= 0)
+		l->attest->method->readable(l->attest);
+	if (!l->attest->exit_code_seen)
 		look_at_orphans(l);
 	int waiting = 0;
 	if (l->in >= 0 && ioctl(l->in, FIONREAD, &waiting) == 0)

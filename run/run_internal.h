@@ -154,7 +154,9 @@ struct run_attest {
 	size_t head_len;
 	uint64_t output;
 	/* status descriptor */
-	bool exit_code_seen, child_pid_seen, foreign;
+	bool exit_code_seen, child_pid_seen;
+	bool foreign;    /* something else wrote to it or shut it down */
+	bool silenced;   /* the latter */
 	char text[4096]; /* an object that is not complete yet */
 	size_t text_len;
 	/* records */
@@ -177,8 +179,8 @@ struct run_attest {
  */
 int run_attest_new(run_attest **out, char *const *argv, const sw_run_shape *shape,
                    const sw_run_program *program, bool wanted, sw_error *err);
-void run_attest_spawned(run_attest *a, pid_t pid); /* closes the child's end */
-void run_attest_look(run_attest *a);               /* the kernel's view; cheap, stops by itself */
+void run_attest_spawned(run_attest *a, pid_t pid);
+void run_attest_look(run_attest *a); /* the kernel's view; cheap, stops by itself */
 void run_attest_output(run_attest *a, const void *bytes, size_t n);
 /* After the runner has ended: fills started, source, lost. */
 void run_attest_conclude(run_attest *a, int code, int sig, bool we_killed);

@@ -173,18 +173,24 @@ int run_tree_init(run_tree *t, sw_error *err)
 	t->self = getpid();
 	if (waitid(P_ALL, 0, &(siginfo_t){0}, WNOHANG | WEXITED | WNOWAIT) && errno == ECHILD)
 		return SW_OK; /* no children so far */
-	int rc = run_tree_walk(t);
-	if (rc)
-		return sw_error_set(err, rc, "/proc cannot be read: %s", strerror(errno));
-	size_t k = 0;
-	pid_t *before = calloc(t->n ? t->n : 1, sizeof *before);
+	/* the kernel's list has those that ended but were not reaped too */
+	pid_t kids[1024];
+	int n = own_children(t, kids, 1024);
+	if (n < 0) {
+		int rc = run_tree_walk(t);
+		if (rc)
+			return sw_error_set(err, rc, "/proc cannot be read: %s", strerror(errno));
+		n = 0;
+		for (size_t i = 0; i < t->n && n < 1024; i++)
+			if (t->procs[i].ppid == t->self)
+				kids[n++] = t->procs[i].pid;
+	}
+	pid_t *before = calloc((size_t)n + 1, sizeof *before);
 	if (!before)
 		return sw_error_set(err, SW_ENOMEM, "out of memory");
-	for (size_t i = 0; i < t->n; i++)
-		if (t->procs[i].ppid == t->self)
-			before[k++] = t->procs[i].pid;
+	memcpy(before, kids, (size_t)n * sizeof *before);
 	t->before = before;
-	t->n_before = k;
+	t->n_before = (size_t)n;
 	return SW_OK;
 }
 
