@@ -45,8 +45,19 @@ uint64_t sw_count_lf(const char *p, size_t n);
 typedef struct sw_literal {
 	const char *text; /* folded */
 	uint32_t len;
-	uint32_t first_user, n_users; /* in sw_filter.users: signatures that need it */
+	uint32_t place; /* offset of the grams that are looked for */
+	uint32_t users; /* chain in sw_filter.users: signatures that need it */
 } sw_literal;
+
+typedef struct sw_literal_user {
+	uint32_t sig, next; /* next 0: end */
+} sw_literal_user;
+
+/* A literal that a signature needs: what a filter is built from. */
+typedef struct sw_literal_use {
+	const char *text; /* folded; must outlive the filter */
+	uint32_t len, sig, place;
+} sw_literal_use;
 
 typedef struct sw_gram {
 	uint32_t gram; /* folded bytes, little-endian load */
@@ -67,18 +78,20 @@ typedef struct sw_gram_table {
 typedef struct sw_filter {
 	sw_literal *literals;
 	uint32_t n_literals;
-	uint32_t *users;
+	sw_literal_user *users;
 	sw_gram_table tables[2]; /* stride 4 for literals of 7 bytes and more; the short ones */
 } sw_filter;
 
-/* How often in a MiB of ordinary logs the fast scan would stop for this folded literal (>= 4 bytes). */
+/* How often in a MiB of ordinary logs the fast scan would stop for this folded literal (>= 4
+ * bytes). */
 uint32_t sw_literal_cost(const char *text, uint32_t len);
+/* Where in the literal the scan looks: its rarest place. Packs compiled in know it already. */
+uint32_t sw_literal_place(const char *text, uint32_t len);
 
 /* A literal at `at`; return false to stop. */
 typedef bool (*sw_filter_fn)(void *payload, uint32_t literal, size_t at);
 
-int sw_filter_build(sw_filter *f, const char *const *texts, const uint32_t *lens,
-                    const uint32_t *users, uint32_t n);
+int sw_filter_build(sw_filter *f, const sw_literal_use *uses, uint32_t n);
 void sw_filter_free(sw_filter *f);
 /*
  * First candidate position at or after `from` in p[0..n): an index at which a gram
@@ -95,9 +108,10 @@ bool sw_filter_verify(const sw_filter *f, const sw_gram_table *t, const char *p,
 typedef struct sw_sig {
 	const sw_sig_def *def;
 	_Atomic(pcre2_code *) code;
-	char *regex;     /* expanded, or NULL */
-	char **literals; /* expanded, folded */
+	const char *regex;     /* expanded, or NULL */
+	const char **literals; /* expanded, folded */
 	uint32_t *literal_lens;
+	const uint16_t *places; /* parallel to literals, or NULL */
 	uint16_t n_literals;
 	uint8_t decides, confidence, position, gate;
 	uint32_t with;
@@ -131,7 +145,7 @@ struct sw_pack {
 	uint32_t n_gates;                    /* denial gates; gate 0 admits all */
 	uint16_t gate_sig[SW_GATES_MAX + 1]; /* a signature that has the gate */
 	sw_filter filter;
-	bool has_text_sigs;
+	struct sw_chunk *chunks; /* memory of literals and expanded regexes */
 };
 
 /* The exit as gates compare it; false: not known as a number. */

@@ -69,8 +69,8 @@ static bool note(void *payload, uint32_t literal, size_t at)
 	explainer *x = payload;
 	const sw_literal *l = &x->pack->filter.literals[literal];
 	(void)at;
-	for (uint32_t k = 0; k < l->n_users; k++) {
-		uint32_t sig = x->pack->filter.users[l->first_user + k];
+	for (uint32_t u = l->users; u; u = x->pack->filter.users[u].next) {
+		uint32_t sig = x->pack->filter.users[u].sig;
 		x->words[sig / 32] |= 1u << (sig % 32);
 	}
 	return true;

@@ -60,6 +60,17 @@ static uint32_t rarest(const char *text, uint32_t len, uint32_t stride)
 	return best;
 }
 
+static uint32_t stride_for(uint32_t len)
+{
+	uint32_t s = len - (GRAM - 1);
+	return s > LONG_STRIDE ? LONG_STRIDE : s;
+}
+
+uint32_t sw_literal_place(const char *text, uint32_t len)
+{
+	return rarest(text, len, stride_for(len));
+}
+
 uint32_t sw_literal_cost(const char *text, uint32_t len)
 {
 	/* Short literals are looked for at stride 1 or 2, so one gram is what counts. */
@@ -70,45 +81,9 @@ uint32_t sw_literal_cost(const char *text, uint32_t len)
 	return (uint32_t)((uint64_t)hits * (1u << 20) / SW_GRAM_RANK_BYTES);
 }
 
-static uint32_t stride_for(uint32_t len)
-{
-	uint32_t s = len - (GRAM - 1);
-	return s > LONG_STRIDE ? LONG_STRIDE : s;
-}
-
-static bool mapped(const sw_gram_table *t, const char *p)
-{
-	uint32_t h = hash_gram(load32(p) | FOLD_MASK);
-	return t->bitmap[h / 32] >> (h % 32) & 1;
-}
-
-/*
- * The place whose grams cost least in a MiB of ordinary text: how often they occur,
- * and for each bit not yet in the map how often other grams will meet it by chance.
- */
-static uint32_t cheapest(const sw_gram_table *t, const char *text, uint32_t len)
-{
-	uint32_t best = 0;
-	uint64_t best_cost = ~UINT64_C(0);
-	uint32_t chance = (1u << 20) / t->stride >> MAP_BITS;
-	for (uint32_t at = 0; at + t->stride - 1 + GRAM <= len; at++) {
-		uint64_t cost = 0;
-		for (uint32_t k = 0; k < t->stride; k++) {
-			uint64_t hits = (1u << rank_of(text + at + k)) - 1;
-			cost += hits * (1u << 20) / SW_GRAM_RANK_BYTES / t->stride;
-			cost += mapped(t, text + at + k) ? 0 : 1 + chance;
-		}
-		if (cost < best_cost) {
-			best_cost = cost;
-			best = at;
-		}
-	}
-	return best;
-}
-
 static void table_add(sw_gram_table *t, const sw_literal *l, uint32_t index)
 {
-	uint32_t at = cheapest(t, l->text, l->len);
+	uint32_t at = l->place;
 	for (uint32_t k = 0; k < t->stride; k++) {
 		uint32_t g = load32(l->text + at + k) | FOLD_MASK, h = hash_gram(g);
 		uint32_t bucket = h >> (MAP_BITS - BUCKET_BITS);
@@ -124,14 +99,13 @@ static void table_add(sw_gram_table *t, const sw_literal *l, uint32_t index)
 
 static int table_build(sw_gram_table *t, const sw_literal *literals, uint32_t n, bool is_short)
 {
-	uint32_t stride = LONG_STRIDE, count = 0, longest = 0;
+	uint32_t stride = LONG_STRIDE, count = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t s = stride_for(literals[i].len);
 		if ((s < LONG_STRIDE) != is_short)
 			continue;
 		count++;
 		stride = s < stride ? s : stride;
-		longest = literals[i].len > longest ? literals[i].len : longest;
 	}
 	t->used = count > 0;
 	if (!count)
@@ -142,64 +116,55 @@ static int table_build(sw_gram_table *t, const sw_literal *literals, uint32_t n,
 	t->grams = calloc((size_t)count * t->stride + 1, sizeof(sw_gram));
 	if (!t->bitmap || !t->buckets || !t->grams)
 		return SW_ENOMEM;
-	/* The short ones have least choice, so they come first and the longer share their bits. */
-	for (uint32_t reach = 12;; reach *= 2) {
-		for (uint32_t i = 0; i < n; i++) {
-			uint32_t len = literals[i].len;
-			bool mine = (stride_for(len) < LONG_STRIDE) == is_short;
-			if (mine && len <= reach && (reach == 12 || len > reach / 2))
-				table_add(t, &literals[i], i);
-		}
-		if (reach >= longest)
-			break;
-	}
+	for (uint32_t i = 0; i < n; i++)
+		if ((stride_for(literals[i].len) < LONG_STRIDE) == is_short)
+			table_add(t, &literals[i], i);
 	return 0;
 }
 
-typedef struct sort_row {
-	const char *text;
-	uint32_t len, user;
-} sort_row;
-
-static int compare_rows(const void *va, const void *vb)
+static uint32_t hash_text(const char *p, uint32_t n)
 {
-	const sort_row *a = va, *b = vb;
-	uint32_t n = a->len < b->len ? a->len : b->len;
-	int c = memcmp(a->text, b->text, n);
-	if (c)
-		return c;
-	if (a->len != b->len)
-		return a->len < b->len ? -1 : 1;
-	return a->user < b->user ? -1 : a->user > b->user;
+	uint32_t h = 2166136261u;
+	for (uint32_t i = 0; i < n; i++)
+		h = (h ^ (unsigned char)p[i]) * 16777619u;
+	return h;
 }
 
-int sw_filter_build(sw_filter *f, const char *const *texts, const uint32_t *lens,
-                    const uint32_t *users, uint32_t n)
+int sw_filter_build(sw_filter *f, const sw_literal_use *uses, uint32_t n)
 {
 	memset(f, 0, sizeof(*f));
 	if (!n)
 		return 0;
-	sort_row *rows = calloc(n, sizeof(*rows));
+	uint32_t slots = 64;
+	while (slots < 2 * n)
+		slots *= 2;
+	uint32_t *seen = calloc(slots, sizeof(*seen)); /* 1-based into literals */
 	f->literals = calloc(n, sizeof(*f->literals));
-	f->users = calloc(n, sizeof(*f->users));
-	if (!rows || !f->literals || !f->users) {
-		free(rows);
+	f->users = calloc((size_t)n + 1, sizeof(*f->users));
+	if (!seen || !f->literals || !f->users) {
+		free(seen);
 		return SW_ENOMEM;
 	}
-	for (uint32_t i = 0; i < n; i++)
-		rows[i] = (sort_row){texts[i], lens[i], users[i]};
-	qsort(rows, n, sizeof(*rows), compare_rows);
 	for (uint32_t i = 0; i < n; i++) {
-		sw_literal *last = f->n_literals ? &f->literals[f->n_literals - 1] : NULL;
-		if (!last || last->len != rows[i].len ||
-		    memcmp(last->text, rows[i].text, rows[i].len) != 0) {
-			last = &f->literals[f->n_literals++];
-			*last =
-			    (sw_literal){.text = rows[i].text, .len = rows[i].len, .first_user = i};
+		uint32_t h = hash_text(uses[i].text, uses[i].len) & (slots - 1);
+		for (; seen[h]; h = (h + 1) & (slots - 1)) {
+			const sw_literal *l = &f->literals[seen[h] - 1];
+			if (l->len == uses[i].len && memcmp(l->text, uses[i].text, l->len) == 0)
+				break;
 		}
-		f->users[last->first_user + last->n_users++] = rows[i].user;
+		if (!seen[h]) {
+			uint32_t place = uses[i].place != SW_PLACE_UNKNOWN
+			                     ? uses[i].place
+			                     : sw_literal_place(uses[i].text, uses[i].len);
+			f->literals[f->n_literals] =
+			    (sw_literal){.text = uses[i].text, .len = uses[i].len, .place = place};
+			seen[h] = ++f->n_literals;
+		}
+		sw_literal *l = &f->literals[seen[h] - 1];
+		f->users[i + 1] = (sw_literal_user){.sig = uses[i].sig, .next = l->users};
+		l->users = i + 1;
 	}
-	free(rows);
+	free(seen);
 	int rc = table_build(&f->tables[0], f->literals, f->n_literals, false);
 	return rc ? rc : table_build(&f->tables[1], f->literals, f->n_literals, true);
 }

@@ -1,11 +1,13 @@
 /* Building a backend's pack from definitions in memory. */
 #include "core.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define RUNNER "{runner}"
 #define COMMON "common"
+#define CHUNK_SIZE 16384
 
 typedef struct builder {
 	sw_pack *pack;
@@ -24,22 +26,47 @@ static int out_of_memory(sw_error *err)
 	return sw_error_set(err, SW_ENOMEM, "out of memory while building a pack");
 }
 
-static char *fold_copy(const char *z)
+/* ---- memory: many small texts that live as long as the pack ---- */
+
+typedef struct sw_chunk {
+	struct sw_chunk *next;
+	size_t used, size;
+	max_align_t bytes[];
+} sw_chunk;
+
+static void *pack_alloc(sw_pack *pack, size_t n)
+{
+	n = (n + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
+	sw_chunk *c = pack->chunks;
+	if (!c || c->size - c->used < n) {
+		size_t size = n > CHUNK_SIZE ? n : CHUNK_SIZE;
+		c = malloc(sizeof(*c) + size);
+		if (!c)
+			return NULL;
+		*c = (sw_chunk){.next = pack->chunks, .size = size};
+		pack->chunks = c;
+	}
+	void *p = (char *)c->bytes + c->used;
+	c->used += n;
+	return p;
+}
+
+static char *fold_copy(sw_pack *pack, const char *z)
 {
 	size_t n = strlen(z);
-	char *p = malloc(n + 1);
+	char *p = pack_alloc(pack, n + 1);
 	for (size_t i = 0; p && i <= n; i++)
 		p[i] = (char)sw_fold((unsigned char)z[i]);
 	return p;
 }
 
 /* z with each {runner} replaced. */
-static char *substitute(const char *z, const char *with)
+static char *substitute(sw_pack *pack, const char *z, const char *with)
 {
 	size_t mark = strlen(RUNNER), count = 0;
 	for (const char *p = z; (p = strstr(p, RUNNER)); p += mark)
 		count++;
-	char *out = malloc(strlen(z) + count * strlen(with) + 1), *o = out;
+	char *out = pack_alloc(pack, strlen(z) + count * strlen(with) + 1), *o = out;
 	if (!out)
 		return NULL;
 	for (;;) {
@@ -69,12 +96,12 @@ static size_t runner_names(const builder *b, const char **names, size_t max)
 	return n;
 }
 
-static char *regex_of_names(const char *const *names, size_t n)
+static char *regex_of_names(sw_pack *pack, const char *const *names, size_t n)
 {
 	size_t size = 16;
 	for (size_t i = 0; i < n; i++)
 		size += 2 * strlen(names[i]) + 2;
-	char *out = malloc(size), *o = out;
+	char *out = pack_alloc(pack, size), *o = out;
 	if (!out)
 		return NULL;
 	o = stpcpy(o, "(?:");
@@ -124,7 +151,7 @@ static int gate_of(builder *b, sw_sig *sig, uint32_t index)
 	return 0;
 }
 
-static int add_literal(builder *b, sw_sig *sig, char *folded)
+static int add_literal(builder *b, sw_sig *sig, const char *folded)
 {
 	if (!folded)
 		return out_of_memory(b->err);
@@ -132,10 +159,8 @@ static int add_literal(builder *b, sw_sig *sig, char *folded)
 	bool unfiltered = sig->def->kind == SW_KIND_INFORMATIONAL || sig->def->kind == SW_KIND_VETO;
 	if ((!unfiltered && n < SW_LITERAL_MIN) || n > SW_LITERAL_MAX) {
 		sw_error_set(b->err, SW_EPACK, "%s: a literal of %zu bytes", sig->def->id, n);
-		sw_error_more(b->err, sig->def->origin, "literals have 4 to 512 bytes",
-		              "choose another part of the line");
-		free(folded);
-		return SW_EPACK;
+		return sw_error_more(b->err, sig->def->origin, "literals have 4 to 512 bytes",
+		                     "choose another part of the line");
 	}
 	sig->literals[sig->n_literals] = folded;
 	sig->literal_lens[sig->n_literals++] = (uint32_t)n;
@@ -152,29 +177,30 @@ static bool wants_runner(const sw_sig_def *def)
 	return false;
 }
 
-static int expand(builder *b, sw_sig *sig, const char *const *names, size_t n_names)
+static int expand(builder *b, sw_sig *sig, bool wants, const char *const *names, size_t n_names)
 {
 	const sw_sig_def *def = sig->def;
-	size_t most = (size_t)def->n_literals * (n_names ? n_names : 1);
-	sig->literals = calloc(most + 1, sizeof(*sig->literals));
-	sig->literal_lens = calloc(most + 1, sizeof(*sig->literal_lens));
+	size_t most = (size_t)def->n_literals * (wants ? n_names : 1);
+	sig->literals = pack_alloc(b->pack, (most + 1) * sizeof(*sig->literals));
+	sig->literal_lens = pack_alloc(b->pack, (most + 1) * sizeof(*sig->literal_lens));
 	if (!sig->literals || !sig->literal_lens)
 		return out_of_memory(b->err);
 	for (uint16_t i = 0; i < def->n_literals; i++) {
-		bool each = strstr(def->literals[i], RUNNER) != NULL;
+		bool each = wants && strstr(def->literals[i], RUNNER);
 		for (size_t k = 0; k < (each ? n_names : 1); k++) {
-			char *z = each ? substitute(def->literals[i], names[k]) : NULL;
-			char *folded = each && !z ? NULL : fold_copy(each ? z : def->literals[i]);
-			free(z);
-			int rc = add_literal(b, sig, folded);
+			const char *z = each ? substitute(b->pack, def->literals[i], names[k])
+			                     : def->literals[i];
+			int rc = add_literal(b, sig, z ? fold_copy(b->pack, z) : NULL);
 			if (rc)
 				return rc;
 		}
 	}
-	if (def->regex) {
-		char *alternatives = regex_of_names(names, n_names);
-		sig->regex = alternatives ? substitute(def->regex, alternatives) : NULL;
-		free(alternatives);
+	/* Places are those of the literals as written. */
+	sig->places = wants ? NULL : def->places;
+	sig->regex = def->regex;
+	if (def->regex && wants) {
+		char *alternatives = regex_of_names(b->pack, names, n_names);
+		sig->regex = alternatives ? substitute(b->pack, def->regex, alternatives) : NULL;
 		if (!sig->regex)
 			return out_of_memory(b->err);
 	}
@@ -231,11 +257,6 @@ static bool take_id(builder *b, const char *id)
 
 static void sig_free(sw_sig *sig)
 {
-	for (uint16_t i = 0; i < sig->n_literals; i++)
-		free(sig->literals[i]);
-	free(sig->literals);
-	free(sig->literal_lens);
-	free(sig->regex);
 	pcre2_code_free(atomic_load(&sig->code));
 	memset(sig, 0, sizeof(*sig));
 }
@@ -245,8 +266,9 @@ static int add_sig(builder *b, const sw_pack_def *from, const sw_sig_def *def)
 	sw_pack *pack = b->pack;
 	const char *names[32];
 	size_t n_names = runner_names(b, names, 32);
+	bool wants = wants_runner(def);
 	/* The first definition of an id wins: user packs stand before the built-in ones. */
-	if (!take_id(b, def->id) || (!n_names && wants_runner(def)))
+	if (!take_id(b, def->id) || (!n_names && wants))
 		return 0;
 	if (pack->n_sigs == SW_SIGS_MAX)
 		return sw_error_set(b->err, SW_EPACK, "more than %d signatures", SW_SIGS_MAX);
@@ -261,7 +283,7 @@ static int add_sig(builder *b, const sw_pack_def *from, const sw_sig_def *def)
 	sig->exit_only = !def->n_literals && !def->regex;
 	if (!adjusted(b, sig, from->backend))
 		return 0;
-	int rc = expand(b, sig, names, n_names);
+	int rc = expand(b, sig, wants, names, n_names);
 	if (!rc)
 		rc = gate_of(b, sig, pack->n_sigs);
 	if (rc) {
@@ -292,7 +314,7 @@ static int add_prefixes(builder *b, const sw_pack_def *d)
 		return out_of_memory(b->err);
 	pack->prefix_patterns = pp;
 	for (uint16_t i = 0; i < d->n_prefixes; i++) {
-		char *z = fold_copy(d->prefixes[i]);
+		char *z = fold_copy(pack, d->prefixes[i]);
 		if (!z)
 			return out_of_memory(b->err);
 		t[pack->n_prefixes++] = (sw_text){z, (uint32_t)strlen(z)};
@@ -372,22 +394,20 @@ static int build_filter(sw_pack *pack)
 		n += filtered(&pack->sigs[i]) ? pack->sigs[i].n_literals : 0;
 	if (n > SW_LITERALS_MAX)
 		return SW_EPACK;
-	const char **texts = calloc(n + 1, sizeof(*texts));
-	uint32_t *lens = calloc(n + 1, sizeof(*lens)), *users = calloc(n + 1, sizeof(*users));
-	int rc = texts && lens && users ? 0 : SW_ENOMEM;
-	for (uint32_t i = 0; rc == 0 && i < pack->n_sigs; i++) {
+	sw_literal_use *uses = calloc(n + 1, sizeof(*uses));
+	if (!uses)
+		return SW_ENOMEM;
+	for (uint32_t i = 0; i < pack->n_sigs; i++) {
 		const sw_sig *sig = &pack->sigs[i];
-		for (uint16_t k = 0; filtered(sig) && k < sig->n_literals; k++, at++) {
-			texts[at] = sig->literals[k];
-			lens[at] = sig->literal_lens[k];
-			users[at] = i;
-		}
+		for (uint16_t k = 0; filtered(sig) && k < sig->n_literals; k++)
+			uses[at++] = (sw_literal_use){.text = sig->literals[k],
+			                              .len = sig->literal_lens[k],
+			                              .sig = i,
+			                              .place = sig->places ? sig->places[k]
+			                                                   : SW_PLACE_UNKNOWN};
 	}
-	if (rc == 0)
-		rc = sw_filter_build(&pack->filter, texts, lens, users, (uint32_t)n);
-	free(texts);
-	free(lens);
-	free(users);
+	int rc = sw_filter_build(&pack->filter, uses, (uint32_t)n);
+	free(uses);
 	return rc;
 }
 
@@ -471,8 +491,6 @@ void sw_pack_free(sw_pack *pack)
 		return;
 	for (uint32_t i = 0; i < pack->n_sigs; i++)
 		sig_free(&pack->sigs[i]);
-	for (uint32_t i = 0; i < pack->n_prefixes; i++)
-		free(pack->prefixes[i].text);
 	for (uint32_t i = 0; i < pack->n_prefix_patterns; i++) {
 		free(pack->prefix_patterns[i].source);
 		pcre2_code_free(atomic_load(&pack->prefix_patterns[i].code));
@@ -480,6 +498,10 @@ void sw_pack_free(sw_pack *pack)
 	for (int k = 0; k < SW_KIND_COUNT; k++)
 		free(pack->order[k]);
 	sw_filter_free(&pack->filter);
+	for (sw_chunk *c = pack->chunks, *next; c; c = next) {
+		next = c->next;
+		free(c);
+	}
 	free(pack->prefixes);
 	free(pack->prefix_patterns);
 	free(pack->sigs);

@@ -206,12 +206,15 @@ typedef struct sw_facts {
 
 /* ---- packs ----------------------------------------------------------- */
 
+#define SW_PLACE_UNKNOWN 0xffffu
+
 /* One signature as plain data: what a pack file or the built-in tables hold. */
 typedef struct sw_sig_def {
 	const char *id; /* stable, "backend.topic.slug" */
 	sw_kind kind;
 	const char *const *literals; /* any one of these is required; NULL: exit-only or regex of informational */
 	uint16_t n_literals;
+	const uint16_t *places; /* NULL, or where in each literal the scan looks (SW_PLACE_UNKNOWN: to be found) */
 	const char *regex; /* PCRE2, or NULL */
 	const char *cause;
 	sw_stage stage;

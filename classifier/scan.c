@@ -90,8 +90,8 @@ static bool note_literal(void *payload, uint32_t literal, size_t at)
 	sw_scan *s = payload;
 	(void)at;
 	const sw_literal *l = &s->pack->filter.literals[literal];
-	for (uint32_t k = 0; k < l->n_users; k++) {
-		uint32_t sig = s->pack->filter.users[l->first_user + k];
+	for (uint32_t u = l->users; u; u = s->pack->filter.users[u].next) {
+		uint32_t sig = s->pack->filter.users[u].sig;
 		s->hit_words[sig / 32] |= 1u << (sig % 32);
 	}
 	s->hit_any = true;

@@ -4,6 +4,7 @@
  *
  *   generate PACKS.c INFOS.c [--set NAME FILE...]... -- FILE...
  */
+#include "core.h"
 #include "loader.h"
 
 #include <inttypes.h>
@@ -56,6 +57,25 @@ static void put_exits(FILE *f, const char *name, size_t a, size_t b, const int64
 	fputs("};\n", f);
 }
 
+/* Where the scan looks in each literal, worked out once here. */
+static void put_places(FILE *f, size_t a, size_t b, const sw_sig_def *d)
+{
+	if (!d->n_literals)
+		return;
+	fprintf(f, "static const uint16_t places_%zu_%zu[] = {", a, b);
+	for (size_t i = 0; i < d->n_literals; i++) {
+		char folded[513];
+		size_t n = strlen(d->literals[i]);
+		bool known = n >= SW_LITERAL_MIN && n < sizeof(folded) &&
+		             !strstr(d->literals[i], "{runner}");
+		for (size_t k = 0; known && k < n; k++)
+			folded[k] = (char)sw_fold((unsigned char)d->literals[i][k]);
+		fprintf(f, "%u, ",
+		        known ? sw_literal_place(folded, (uint32_t)n) : SW_PLACE_UNKNOWN);
+	}
+	fputs("};\n", f);
+}
+
 static void put_ref(FILE *f, const char *field, const char *name, size_t a, size_t b, size_t n)
 {
 	if (n)
@@ -72,6 +92,8 @@ static void put_sig(FILE *f, size_t a, size_t b, const sw_sig_def *d)
 	put_z(f, d->cause);
 	fputs(",\n", f);
 	put_ref(f, "literals", "literals", a, b, d->n_literals);
+	if (d->n_literals)
+		fprintf(f, "\t .places = places_%zu_%zu,\n", a, b);
 	put_ref(f, "only_exit", "only", a, b, d->n_only_exit);
 	put_ref(f, "except_exit", "except", a, b, d->n_except_exit);
 	fprintf(f,
@@ -96,6 +118,7 @@ static void put_pack(FILE *f, size_t a, const sw_pack_def *d)
 	put_list(f, "names", a, 0, d->names, d->n_names);
 	for (size_t b = 0; b < d->n_sigs; b++) {
 		put_list(f, "literals", a, b, d->sigs[b].literals, d->sigs[b].n_literals);
+		put_places(f, a, b, &d->sigs[b]);
 		put_exits(f, "only", a, b, d->sigs[b].only_exit, d->sigs[b].n_only_exit);
 		put_exits(f, "except", a, b, d->sigs[b].except_exit, d->sigs[b].n_except_exit);
 	}
