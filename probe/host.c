@@ -144,7 +144,7 @@ static void lsm(facts *f)
 	from_file(f, "lsm", "/sys/kernel/security/lsm");
 	sw_host_fact *h = &f->v[f->n - 1];
 	if (!h->known && strstr(h->value, "not present"))
-		snprintf(h->value, sizeof(h->value), "unknown (securityfs is not mounted here)");
+		snprintf(h->value, sizeof(h->value), "securityfs is not mounted here");
 }
 
 /* Subordinate ids of this user, for rootless containers. */

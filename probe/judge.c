@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "signatures.h"
 
@@ -25,20 +26,40 @@ void pr_first_line(const pb_outcome *o, char *out, size_t n)
 	out[len] = '\0';
 }
 
-/* The remedy for this system where there is one, else one for all, else the first. */
+/* How well a remedy fits this system; 0: it does not. */
+static int remedy_fit(const sw_remedy *r, const pr_call *c)
+{
+	const char *of = r->for_whom;
+	if (!of || !strcasecmp(of, "all"))
+		return 2;
+	/* no service manager, no systemctl */
+	if (strcasestr(of, "systemd") && access("/run/systemd/system", F_OK))
+		return 0;
+	if (c->os_id[0] && strcasestr(of, c->os_id))
+		return 5;
+	for (const char *p = c->os_like; *p;) {
+		char word[64];
+		size_t n = strcspn(p, " ");
+		snprintf(word, sizeof(word), "%.*s", n < 60 ? (int)n : 60, p);
+		if (word[0] && strcasestr(of, word))
+			return 4;
+		p += n + (p[n] == ' ');
+	}
+	return strcasestr(of, "linux") ? 3 : 0;
+}
+
 static const sw_remedy *remedy_for(const sw_cause *cause, const pr_call *c)
 {
-	const sw_remedy *all = NULL;
+	const sw_remedy *best = cause->n_remedies ? &cause->remedies[0] : NULL;
+	int fit = 0;
 	for (uint16_t i = 0; i < cause->n_remedies; i++) {
-		const sw_remedy *r = &cause->remedies[i];
-		if (!r->for_whom || !strcasecmp(r->for_whom, "all")) {
-			all = all ? all : r;
-			continue;
+		int f = remedy_fit(&cause->remedies[i], c);
+		if (f > fit) {
+			fit = f;
+			best = &cause->remedies[i];
 		}
-		if (c->os_id[0] && strcasestr(r->for_whom, c->os_id))
-			return r;
 	}
-	return all ? all : cause->n_remedies ? &cause->remedies[0] : NULL;
+	return best;
 }
 
 void pr_set_cause(const pr_call *c, sw_backend_status *b, const char *cause)

@@ -104,23 +104,6 @@ static bool make_bundle(const pr_call *c, const pf_proof *p, bundle *u)
 	return ok;
 }
 
-static void remove_bundle(const bundle *u)
-{
-	char path[512];
-	for (size_t i = 0; i < sizeof(system_folders) / sizeof(*system_folders); i++) {
-		snprintf(path, sizeof(path), "%s%s", u->rootfs, system_folders[i]);
-		rmdir(path);
-	}
-	for (size_t i = 0; i < sizeof(other_folders) / sizeof(*other_folders); i++) {
-		snprintf(path, sizeof(path), "%s%s", u->rootfs, other_folders[i]);
-		rmdir(path);
-	}
-	unlink(u->config);
-	rmdir(u->rootfs);
-	rmdir(u->dir);
-	rmdir(u->state);
-}
-
 static void prove(const pr_call *c, sw_backend_status *b, pf_proof *p, const bundle *u)
 {
 	char id[64];
@@ -172,6 +155,5 @@ void pr_probe_oci(const pr_call *c, sw_backend_status *b)
 		        strerror(errno));
 		pr_set_cause(c, b, "probe-no-place");
 	}
-	remove_bundle(&u);
 	pf_clear(&p);
 }

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,11 +22,13 @@
  * goes into processes. printf and read are no special builtins: a refused redirection
  * fails them and the script goes on.
  *   $1 nonce  $2 workspace  $3 outside  $4 secret file  $5 port  $6 shm key  $7 pid
+ *   $8 elsewhere
  */
 static const char script[] =
     "printf 'sandwitness-probe start %s\\n' \"$1\"\n"
     "printf '%s' \"$1\" 2>/dev/null >\"$2/permitted\"\n"
     "printf '%s' \"$1\" 2>/dev/null >\"$3/forbidden\"\n"
+    "if [ -n \"$8\" ]; then printf '%s' \"$1\" 2>/dev/null >\"$8/forbidden\"; fi\n"
     "if read -r x 2>/dev/null <\"$4\" || [ -n \"$x\" ]; then printf 'read %s\\n' \"$x\"; fi\n"
     "printf 'env %s\\n' \"${" PF_CANARY "-unset}\"\n"
     "if [ -r /proc/net/tcp ]; then\n"
@@ -93,6 +96,15 @@ static bool plant_outside(pf_proof *p, const char *home)
 	return false;
 }
 
+static void plant_elsewhere(pf_proof *p)
+{
+	if (!p->in_home)
+		return;
+	snprintf(p->elsewhere, sizeof(p->elsewhere), "/var/tmp/.sandwitness-probe-XXXXXX");
+	if (!mkdtemp(p->elsewhere))
+		p->elsewhere[0] = '\0';
+}
+
 static void plant_port(pf_proof *p)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -158,6 +170,7 @@ int pf_plant(pf_proof *p, const char *home, sw_error *err)
 		pf_clear(p);
 		return SW_EIO;
 	}
+	plant_elsewhere(p);
 	plant_port(p);
 	plant_shm(p);
 	own_comm(p);
@@ -172,6 +185,14 @@ static void remove_in(const char *folder, const char *name)
 	unlink(path);
 }
 
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	(void)at;
+	return remove(path) && errno != ENOENT && errno != EBUSY ? -1 : 0;
+}
+
 void pf_clear(pf_proof *p)
 {
 	if (p->listener >= 0)
@@ -183,10 +204,14 @@ void pf_clear(pf_proof *p)
 		remove_in(p->outside, "forbidden");
 		rmdir(p->outside);
 	}
+	if (p->elsewhere[0]) {
+		remove_in(p->elsewhere, "forbidden");
+		rmdir(p->elsewhere);
+	}
 	if (p->base[0]) {
-		remove_in(p->workspace, "permitted");
-		rmdir(p->workspace);
-		rmdir(p->base);
+		/* a runner may have made mount points in it; links are not followed, and what is
+		 * still mounted is left alone */
+		nftw(p->base, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 	}
 	*p = (pf_proof){.listener = -1, .shm = -1};
 }
@@ -195,7 +220,7 @@ size_t pf_command(const pf_proof *p, sw_str out[PF_ARGS_MAX])
 {
 	const char *args[] = {"/bin/sh",   "-c",         script,     "sh",
 	                      p->nonce,    p->workspace, p->outside, p->secret_file,
-	                      p->port_hex, p->shm_key,   p->pid};
+	                      p->port_hex, p->shm_key,   p->pid,     p->elsewhere};
 	size_t n = sizeof(args) / sizeof(*args);
 	for (size_t i = 0; i < n; i++)
 		out[i] = sw_str_of(args[i]);
@@ -274,7 +299,8 @@ pf_verdict pf_judge(const pf_proof *p, const char *out, size_t n, uint32_t expec
 	v.started = has_line(out, n, start);
 	v.finished = has_line(out, n, end);
 	v.permitted = permitted_arrived(p);
-	v.escaped = exists(p->outside, "forbidden");
+	v.escaped = exists(p->outside, "forbidden") ||
+	            (p->elsewhere[0] && exists(p->elsewhere, "forbidden"));
 	v.leaked = holds(out, n, p->secret);
 	bool proc = has_line(out, n, "proc seen");
 
@@ -282,7 +308,9 @@ pf_verdict pf_judge(const pf_proof *p, const char *out, size_t n, uint32_t expec
 	        v.permitted ? "the write in the workspace arrived"
 	                    : "the write in the workspace did not arrive");
 	weigh(&v, b, SW_G(FS_WRITE), SW_G(FS_WRITE), "forbidden-write", v.escaped, v.finished,
-	      p->in_home ? "the write to the home was refused" : "the write outside was refused",
+	      p->elsewhere[0] ? "writes to the home and to /var/tmp were refused"
+	      : p->in_home    ? "the write to the home was refused"
+	                      : "the write outside was refused",
 	      "the forbidden write succeeded");
 	weigh(&v, b, expected, SW_G(FS_READ), "private-read", v.leaked, v.finished,
 	      p->in_home

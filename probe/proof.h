@@ -3,7 +3,7 @@
  * judged. One spawn proves both directions:
  *
  *   permitted-write   a file written in the workspace arrives with the right content
- *   forbidden-write   a file outside (in the home) does not exist afterwards
+ *   forbidden-write   files outside (in the home, in /var/tmp) do not exist afterwards
  *   private-read      the content of a file planted in the home did not come back
  *   env               a planted variable did not come back
  *   network           a port that listens here is not in the inner /proc/net/tcp
@@ -25,6 +25,7 @@ typedef struct pf_proof {
 	char base[96]; /* own folder under /tmp */
 	char workspace[128];
 	char outside[512]; /* own folder in the home, or in /var/tmp where there is no home */
+	char elsewhere[64]; /* another one, in /var/tmp; "" where none can be made */
 	char secret_file[600];
 	bool in_home;
 	char nonce[33], secret[33], canary[33];

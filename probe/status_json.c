@@ -55,10 +55,8 @@ static json_t *probe_json(const sw_backend_status *b, const sw_probe_context *c)
 	if (done)
 		sw_time_format(b->at_ns, at);
 	json_object_set_new(o, "at", done ? sw_json_z(at) : json_null());
-	/* whole microseconds are plenty */
 	json_object_set_new(o, "duration_ms",
-	                    done ? json_real((double)(long)(b->duration_ms * 1000) / 1000)
-	                         : json_null());
+	                    done ? json_integer((json_int_t)(b->duration_ms + 0.5)) : json_null());
 	json_object_set_new(o, "context", done ? context_json(c) : json_null());
 	json_object_set_new(o, "steps", steps_json(b));
 	json_object_set_new(o, "cause", text(b->cause));

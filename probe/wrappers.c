@@ -17,8 +17,8 @@ typedef struct wrapper {
 static const wrapper wrappers[] = {
     {"firejail",
      "--version",
-     {"--quiet", "--noprofile", "--private", "--private-dev", "--net=none", "--caps.drop=all",
-      "--seccomp", "--nonewprivs", "--read-only=/etc", "--ipc-namespace", "--"},
+     {"--quiet", "--noprofile", "--private", "--read-only=/", "--read-write=@", "--private-dev",
+      "--net=none", "--caps.drop=all", "--seccomp", "--nonewprivs", "--ipc-namespace", "--"},
      SW_G(FS_WRITE) | SW_G(FS_READ) | SW_G(NETWORK) | SW_G(PID) | SW_G(IPC) | SW_G(SYSCALLS)},
     {"nsjail",
      "--version",
