@@ -1,0 +1,202 @@
+/* base: buffers, time words, encodings, escaping, JSON limits. */
+#include "base.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define NS INT64_C(1000000000)
+
+static void buffer_has_a_maximum(void **state)
+{
+	sw_buf b;
+	sw_buf_init(&b, 8);
+	assert_int_equal(sw_buf_adds(&b, "12345678"), 0);
+	assert_int_equal(sw_buf_adds(&b, "9"), SW_ETOOBIG);
+	assert_int_equal(sw_buf_adds(&b, ""), SW_ETOOBIG); /* sticky */
+	assert_null(sw_buf_take(&b));
+	sw_buf_init(&b, 100);
+	sw_buf_addf(&b, "%d-%s", 42, "x");
+	char *z = sw_buf_take(&b);
+	assert_string_equal(z, "42-x");
+	free(z);
+}
+
+static void time_words(void **state)
+{
+	/* 2026-07-15T12:00:00Z, a Wednesday */
+	int64_t now = INT64_C(1784116800) * NS, t;
+	char text[40];
+	setenv("TZ", "UTC", 1);
+	tzset();
+	static const struct {
+		const char *word, *time;
+	} rows[] = {
+	    {"now", "2026-07-15T12:00:00.000Z"},
+	    {"recent", "2026-07-15T11:50:00.000Z"},
+	    {"today", "2026-07-15T00:00:00.000Z"},
+	    {"yesterday", "2026-07-14T00:00:00.000Z"},
+	    {"this-week", "2026-07-13T00:00:00.000Z"},
+	    {"week-ago", "2026-07-08T00:00:00.000Z"},
+	    {"24h", "2026-07-14T12:00:00.000Z"},
+	    {"2w", "2026-07-01T12:00:00.000Z"},
+	    {"2026-01-02", "2026-01-02T00:00:00.000Z"},
+	    {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000Z"},
+	    {"2026-01-02T03:04:05.678+02:00", "2026-01-02T01:04:05.678Z"},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(sw_time_parse(rows[i].word, now, &t, NULL), 0);
+		sw_time_format(t, text);
+		assert_string_equal(text, rows[i].time);
+	}
+	static const char *const bad[] = {
+	    "", "soon", "24", "h", "2026-13-01", "2026-01-02T03:04", "-5m", "2026-01-02T03:04:05"};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		sw_error err = {0};
+		assert_int_equal(sw_time_parse(bad[i], now, &t, &err), SW_EINVAL);
+		assert_non_null(strstr(err.fix, "today"));
+	}
+}
+
+static void durations(void **state)
+{
+	int64_t d;
+	assert_int_equal(sw_duration_parse("250ms", &d, NULL), 0);
+	assert_true(d == NS / 4);
+	assert_int_equal(sw_duration_parse("1.5s", &d, NULL), 0);
+	assert_true(d == NS * 3 / 2);
+	assert_int_equal(sw_duration_parse("s", &d, NULL), SW_EINVAL);
+	assert_int_equal(sw_duration_parse("99999999999w", &d, NULL), SW_EINVAL);
+}
+
+static void uuid7_sorts_by_time(void **state)
+{
+	char a[37], b[37];
+	sw_uuid7(a);
+	struct timespec pause = {0, 2000000};
+	nanosleep(&pause, NULL);
+	sw_uuid7(b);
+	assert_int_equal(strlen(a), 36);
+	assert_int_equal(a[14], '7');
+	assert_true(strchr("89ab", a[19]) != NULL);
+	assert_true(strcmp(a, b) < 0);
+}
+
+static void base64_round_trip(void **state)
+{
+	for (size_t n = 0; n < 70; n++) {
+		unsigned char in[70];
+		for (size_t i = 0; i < n; i++)
+			in[i] = (unsigned char)(i * 37 + n);
+		char *z = sw_base64(in, n), *out;
+		size_t m;
+		assert_int_equal(sw_base64_decode(z, strlen(z), &out, &m), 0);
+		assert_int_equal(m, n);
+		assert_memory_equal(in, out, n);
+		free(z);
+		free(out);
+	}
+	char *out;
+	size_t m;
+	static const char *const bad[] = {
+	    "a", "ab", "abc", "ab=c", "a===", "====", "ab c", "abc\n", "YQ==YQ=="};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(sw_base64_decode(bad[i], strlen(bad[i]), &out, &m), SW_EINVAL);
+}
+
+static void terminal_text_is_harmless(void **state)
+{
+	static const struct {
+		const char *in, *out;
+	} rows[] = {
+	    {"plain \xc3\xa4", "plain \xc3\xa4"},
+	    {"\033[31mred", "\\x1b[31mred"},
+	    {"a\nb\rc\td", "a\\x0ab\\x0dc\\x09d"},
+	    {"\xff\xc0\x80", "\\xff\\xc0\\x80"},
+	    {"\xe2\x80\xae"
+	     "abc",
+	     "\\u{202e}abc"},
+	    {"\xc2\x9b"
+	     "1m",
+	     "\\u{9b}1m"},
+	    {"\x7f", "\\x7f"},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *z = sw_escape_tty(rows[i].in, strlen(rows[i].in));
+		assert_string_equal(z, rows[i].out);
+		free(z);
+	}
+	char *z = sw_escape_tty("a\0b", 3);
+	assert_string_equal(z, "a\\x00b");
+	free(z);
+}
+
+static void json_limits(void **state)
+{
+	sw_error err;
+	char deep[300];
+	memset(deep, '[', 150);
+	memset(deep + 150, ']', 150);
+	assert_null(sw_json_parse(deep, sizeof(deep), &err));
+	assert_non_null(strstr(err.what, "nested"));
+	assert_null(sw_json_parse("{\"a\":1,\"a\":2}", 13, &err));
+	assert_null(sw_json_parse("{\"a\":", 5, &err));
+	assert_non_null(strstr(err.where, "line 1"));
+	json_t *j = sw_json_parse("{\"a\":\"[[[[\"}", 12, &err);
+	assert_non_null(j);
+	json_decref(j);
+}
+
+static void invalid_utf8_becomes_replacement(void **state)
+{
+	json_t *j = sw_json_text((sw_str){"a\xff\xfe"
+	                                  "b",
+	                                  4});
+	assert_string_equal(json_string_value(j), "a\xef\xbf\xbd\xef\xbf\xbd"
+	                                          "b");
+	json_decref(j);
+	j = sw_json_text((sw_str){"a\0b", 3});
+	assert_int_equal(json_string_length(j), 3);
+	json_decref(j);
+	assert_false(sw_utf8_valid("\xed\xa0\x80", 3)); /* a surrogate */
+	assert_false(sw_utf8_valid("\xf4\x90\x80\x80", 4));
+	assert_true(sw_utf8_valid("\xf0\x9f\x98\x80", 4));
+}
+
+static void reading_files(void **state)
+{
+	char path[] = "/tmp/sw-base-XXXXXX", *text;
+	size_t n;
+	sw_error err;
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(sw_write_all(fd, "0123456789", 10), 0);
+	close(fd);
+	assert_int_equal(sw_read_file(path, 10, &text, &n, &err), 0);
+	assert_int_equal(n, 10);
+	free(text);
+	assert_int_equal(sw_read_file(path, 9, &text, &n, &err), SW_ETOOBIG);
+	unlink(path);
+	assert_int_equal(sw_read_file(path, 9, &text, &n, &err), SW_ENOTFOUND);
+	assert_string_equal(err.where, path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(buffer_has_a_maximum),
+	    cmocka_unit_test(time_words),
+	    cmocka_unit_test(durations),
+	    cmocka_unit_test(uuid7_sorts_by_time),
+	    cmocka_unit_test(base64_round_trip),
+	    cmocka_unit_test(terminal_text_is_harmless),
+	    cmocka_unit_test(json_limits),
+	    cmocka_unit_test(invalid_utf8_becomes_replacement),
+	    cmocka_unit_test(reading_files),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
