@@ -23,7 +23,7 @@ typedef struct cli_verb {
 #define CLI_VERB_LIST(X)                                                                  \
 	X(classify)                                                                       \
 	X(explain) X(run) X(confine) X(record) X(status) X(doctor) X(preflight) X(report) \
-	    X(invocations) X(verify) X(prune) X(export) X(backup) X(reclassify) X(serve)  \
+	    X(invocations) X(verify) X(seal) X(prune) X(export) X(backup) X(reclassify) X(serve)  \
 	        X(signatures) X(corpus) X(explain_cause) X(version) X(help)
 
 /* Start with *i = 0; NULL at the end. Verbs whose file is not in the build are left out. */

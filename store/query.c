@@ -262,7 +262,7 @@ static bool row_labels_match(sw_store *s, uint64_t seq, const sw_query *q)
 	return yes;
 }
 
-static bool passes(sw_store *s, const st_filter *f, const st_fact *x)
+bool st_passes(sw_store *s, const st_filter *f, const st_fact *x)
 {
 	if (f->nothing || x->time < f->since || x->time >= f->until)
 		return false;
@@ -399,7 +399,7 @@ int st_scan(sw_store *s, const st_filter *f, unsigned need,
 			continue;
 		for (size_t i = 0; i < b->n && !stop; i++) {
 			fact_of(b, i, have, f, &x);
-			if (passes(s, f, &x))
+			if (st_passes(s, f, &x))
 				stop = each(arg, &x) != 0;
 		}
 	}
@@ -414,7 +414,7 @@ int st_scan(sw_store *s, const st_filter *f, unsigned need,
 	int rc = SQLITE_DONE;
 	while (!stop && (rc = sqlite3_step(q)) == SQLITE_ROW) {
 		row_fact(q, &x);
-		if (passes(s, f, &x))
+		if (st_passes(s, f, &x))
 			stop = each(arg, &x) != 0;
 	}
 	sqlite3_reset(q);
@@ -471,11 +471,11 @@ static int give(struct back *b, const st_fact *x)
 {
 	int code = 0;
 	while (code == 0 && !b->stop && b->open.there && (!x || b->open.x.seq > x->seq)) {
-		if (passes(b->s, b->f, &b->open.x))
+		if (st_passes(b->s, b->f, &b->open.x))
 			b->stop = b->each(b->arg, &b->open.x) != 0;
 		code = open_next(b->s, &b->open, b->err);
 	}
-	if (code == 0 && !b->stop && x && passes(b->s, b->f, x))
+	if (code == 0 && !b->stop && x && st_passes(b->s, b->f, x))
 		b->stop = b->each(b->arg, x) != 0;
 	return code;
 }

@@ -134,7 +134,7 @@ static int make_groups(sw_store *s, const struct pass *p, group **out, size_t *n
 	int code = g ? 0 : sw_error_set(err, SW_ENOMEM, "out of memory");
 	for (size_t i = 0; code == 0 && i < p->table.cap; i++) {
 		const rp_acc *a = &p->table.v[i];
-		sqlite3_stmt *q;
+		sqlite3_stmt *q = NULL;
 		if (!a->n)
 			continue;
 		code = row_of(s, p->r->by == RP_ORIGINS, a->key, &q, err);
@@ -305,7 +305,7 @@ int rp_by_text(sw_store *s, const rp_report *r, const st_filter *f, const rp_pag
 		qsort(g, n, sizeof *g, r->need & RC_FAILED ? by_stage : by_count);
 	const group *last = NULL;
 	for (size_t i = 0; code == 0 && i < n; i++) {
-		sqlite3_stmt *q;
+		sqlite3_stmt *q = NULL;
 		if (!after(r, &g[i], page))
 			continue;
 		if (shown == page->limit) {

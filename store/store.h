@@ -302,6 +302,7 @@ typedef struct sw_prune_options {
 	uint64_t keep_rows;  /* remove while more rows than this remain; 0: no such rule */
 	uint64_t keep_bytes; /* remove while the rows' share of the file is over this; 0 */
 	bool dry_run;
+	bool compact;    /* give freed pages back to the file system: rewrites the file */
 	const char *why; /* recorded; may be NULL */
 } sw_prune_options;
 /* *out: {"segments","rows","from","to","bytes_before","bytes_after","dry_run"} */

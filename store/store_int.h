@@ -368,6 +368,7 @@ int st_scan_back(sw_store *s, const st_filter *f, uint64_t before, bool with_ope
 /* Unfinished begins alone, newest first. */
 int st_scan_open(sw_store *s, const st_filter *f, int (*each)(void *arg, const st_fact *x),
                  void *arg, sw_error *err);
+bool st_passes(sw_store *s, const st_filter *f, const st_fact *x);
 bool st_labels_match(const char *labels, size_t n, const sw_query *q);
 int st_read_begin(sw_store *s, sw_error *err); /* one snapshot for several reads */
 void st_read_end(sw_store *s);

@@ -326,6 +326,11 @@ static void take_contents(vf *v, st_table t, uint64_t seq, const st_cell *cells,
 		json_object_set_new(o, "to", json_integer(cells[C_PRUNE_TO].i));
 		json_object_set_new(o, "rows", json_integer(cells[C_PRUNE_ROWS].i));
 		json_array_append_new(v->pruned, o);
+		if ((uint64_t)cells[C_PRUNE_TO].i == v->pruned_to)
+			v->prune_seen = cells[C_PRUNE_RESUME].n == 32 &&
+			                cells[C_PRUNE_DICT].n == 32 &&
+			                memcmp(cells[C_PRUNE_RESUME].p, v->resume, 32) == 0 &&
+			                memcmp(cells[C_PRUNE_DICT].p, v->want_dict, 32) == 0;
 		break;
 	}
 	default:
@@ -471,6 +476,11 @@ static void judge_pruning(vf *v)
 	if (!v->pruned_to)
 		return;
 	sha256_digest(&v->dict, 32, h);
+	if (!v->prune_seen)
+		vf_find(v, VF_MISSING, "prune", v->pruned_to, st_null(),
+		        "rows up to %llu are missing and no row of the chain says that they were "
+		        "pruned",
+		        (unsigned long long)v->pruned_to);
 	if (!v->boundary_seen)
 		vf_find(v, VF_MISSING, "seal", v->pruned_to, st_null(),
 		        "the seal that the pruned range ended with is missing");

@@ -129,8 +129,7 @@ static int close_block(vd *d, uint64_t seq, sw_error *err)
 		else if (there < 0 && there != SW_ECORRUPT)
 			code = there;
 		if (there == 1 && !clean)
-			d->before =
-			    vf_total(d->v) + 1; /* rows are damaged: their rollup cannot fit */
+			d->before = UINT64_MAX; /* rows are damaged: their rollup cannot fit */
 		free(have.data);
 		free(want.data);
 	}

@@ -53,7 +53,7 @@ typedef struct vf {
 	/* pruning */
 	uint64_t pruned_to;
 	uint8_t resume[32], want_dict[32];
-	bool boundary_seen;
+	bool boundary_seen, prune_seen;
 	struct sha256_ctx dict;
 	/* seals */
 	uint8_t uuid[16], pinned[32];

@@ -1,0 +1,302 @@
+/* What the verbs of the audit trail share. */
+#include "store_cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <wchar.h>
+
+int store_option(store_options *o, cli_args *a)
+{
+	static const char *const filters[] = {"since",  "until", "backend", "verdict",
+	                                      "level",  "cause", "session", "actor",
+	                                      "device", "label", "limit",   "cursor"};
+	if (strcmp(a->name, "json") == 0)
+		return o->json = true;
+	if (strcmp(a->name, "csv") == 0)
+		return o->csv = true;
+	bool db = strcmp(a->name, "db") == 0, filter = false;
+	for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
+		filter |= strcmp(a->name, filters[i]) == 0;
+	if (!db && !filter)
+		return 0;
+	char name[16];
+	snprintf(name, sizeof name, "%s", a->name);
+	const char *value = cli_args_value(a);
+	if (!value)
+		return -1;
+	if (db) {
+		o->db = value;
+		return 1;
+	}
+	sw_error err = {0};
+	if (sw_query_set(&o->q, name, value, sw_now_ns(), &err) == 0)
+		return 1;
+	sw_error_print(stderr, &err);
+	return -1;
+}
+
+void store_options_free(store_options *o)
+{
+	sw_query_free(&o->q);
+}
+
+sw_store *store_open_cli(const char *db, unsigned flags, int *status)
+{
+	sw_error err = {0};
+	sw_store *s = NULL;
+	char *path = cli_db_path(db);
+	if (!path) {
+		sw_error_set(&err, SW_EINVAL, "no place for the audit trail");
+		sw_error_more(&err, "--db", "neither XDG_STATE_HOME nor HOME is set",
+		              "give --db PATH");
+		*status = cli_fail(&err);
+		return NULL;
+	}
+	if (sw_store_open(&s, path, flags, NULL, &err) != 0)
+		*status = cli_fail(&err);
+	free(path);
+	return s;
+}
+
+void store_print_json(const json_t *j)
+{
+	char *z = j ? sw_json_dump(j) : NULL;
+	if (z)
+		puts(z);
+	free(z);
+}
+
+int store_finish(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	fprintf(stderr, "sandwitness: cannot write to stdout: %s\n", strerror(errno));
+	return CLI_IO;
+}
+
+/* ---- tables ---- */
+
+/* Columns that a string takes: wide and combining characters are counted as such. */
+static size_t width_of(const char *z)
+{
+	size_t w = 0;
+	for (const unsigned char *p = (const unsigned char *)z; *p;) {
+		uint32_t c = *p++;
+		int more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : c >= 0xc0 ? 1 : 0;
+		if (more)
+			c &= 0x3f >> more;
+		while (more-- && (*p & 0xc0) == 0x80)
+			c = c << 6 | (*p++ & 0x3f);
+		bool none = (c >= 0x300 && c < 0x370) || (c >= 0x200b && c < 0x2010) ||
+		            c == 0xfeff || (c >= 0xfe00 && c < 0xfe10) ||
+		            (c >= 0x1ab0 && c < 0x1b00);
+		bool wide = (c >= 0x1100 && c < 0x1160) || (c >= 0x2e80 && c < 0xa4d0) ||
+		            (c >= 0xac00 && c < 0xd7a4) || (c >= 0xf900 && c < 0xfb00) ||
+		            (c >= 0xfe30 && c < 0xfe70) || (c >= 0xff00 && c < 0xff61) ||
+		            (c >= 0x1f300 && c < 0x1f650) || (c >= 0x1f900 && c < 0x1fa00) ||
+		            (c >= 0x20000 && c < 0x30000);
+		w += none ? 0 : wide ? 2 : 1;
+	}
+	return w;
+}
+
+/* Cuts to at most `max` columns, with an ellipsis. */
+static void cut_to(char *z, size_t max)
+{
+	if (width_of(z) <= max || max < 2)
+		return;
+	size_t n = strlen(z);
+	while (n > 0 && width_of(z) > max - 1) {
+		do {
+			n--;
+		} while (n > 0 && ((unsigned char)z[n] & 0xc0) == 0x80);
+		z[n] = 0;
+	}
+	strcat(z, "\xe2\x80\xa6"); /* there is room: something was cut that took as much */
+}
+
+static char *joined(const json_t *a, const char *with)
+{
+	sw_buf b;
+	sw_buf_init(&b, 1 << 20);
+	size_t i;
+	json_t *v;
+	json_array_foreach((json_t *)a, i, v)
+	{
+		if (i)
+			sw_buf_adds(&b, with);
+		if (json_is_string(v))
+			sw_buf_add(&b, json_string_value(v), json_string_length(v));
+	}
+	char *safe = sw_escape_tty(b.ptr ? b.ptr : "", b.len);
+	sw_buf_free(&b);
+	return safe;
+}
+
+char *store_cell_text(const json_t *v, const char *kind)
+{
+	char *z = NULL;
+	if (!v || json_is_null(v))
+		return strdup(strcmp(kind, "count") == 0 ? "0" : "-");
+	if (json_is_array(v))
+		return json_array_size(v) ? joined(v, strcmp(kind, "command") == 0 ? " " : ",")
+		                          : strdup("-");
+	if (json_is_boolean(v))
+		return strdup(json_is_true(v) ? "yes" : "no");
+	if (json_is_integer(v))
+		return asprintf(&z, "%lld", (long long)json_integer_value(v)) < 0 ? NULL : z;
+	if (json_is_real(v)) {
+		bool share = strcmp(kind, "share") == 0;
+		double x = json_real_value(v) * (share ? 100 : 1);
+		return asprintf(&z, share ? "%.1f %%" : "%.3f", x) < 0 ? NULL : z;
+	}
+	if (json_is_string(v)) {
+		const char *s = json_string_value(v);
+		/* Times without the milliseconds, which nobody reads in a table. */
+		if (strcmp(kind, "time") == 0 && strlen(s) == 24)
+			return asprintf(&z, "%.10s %.8s", s, s + 11) < 0 ? NULL : z;
+		return sw_escape_tty(s, json_string_length(v));
+	}
+	char *j = sw_json_dump(v);
+	z = j ? sw_escape_tty(j, strlen(j)) : NULL;
+	free(j);
+	return z;
+}
+
+static size_t terminal_width(FILE *to)
+{
+	struct winsize w;
+	const char *columns = getenv("COLUMNS");
+	int fd = fileno(to);
+	if (fd < 0 || !isatty(fd))
+		return 0;
+	if (columns && atoi(columns) > 20)
+		return (size_t)atoi(columns);
+	return ioctl(fd, TIOCGWINSZ, &w) == 0 && w.ws_col > 20 ? w.ws_col : 80;
+}
+
+static bool is_number(const char *kind)
+{
+	return strcmp(kind, "count") == 0 || strcmp(kind, "share") == 0;
+}
+
+/* Takes from the widest text columns until the table fits. */
+static void fit(size_t *w, const json_t *columns, size_t n, size_t room)
+{
+	for (;;) {
+		size_t sum = n ? 2 * (n - 1) : 0, widest = n;
+		for (size_t i = 0; i < n; i++) {
+			const char *kind =
+			    json_string_value(json_object_get(json_array_get(columns, i), "kind"));
+			sum += w[i];
+			bool may = !is_number(kind) && strcmp(kind, "time") != 0 &&
+			           strcmp(kind, "id") != 0 && w[i] > 8;
+			if (may && (widest == n || w[i] > w[widest]))
+				widest = i;
+		}
+		if (room == 0 || sum <= room || widest == n)
+			return;
+		w[widest]--;
+	}
+}
+
+static void put_cell(FILE *to, char *z, size_t w, bool right, bool last)
+{
+	cut_to(z, w);
+	size_t have = width_of(z), pad = w > have ? w - have : 0;
+	fprintf(to, "%*s%s", right ? (int)pad : 0, "", z);
+	if (!last)
+		fprintf(to, "%*s  ", right ? 0 : (int)pad, "");
+}
+
+void store_print_table(FILE *to, const json_t *columns, const json_t *rows)
+{
+	size_t n = json_array_size(columns), m = json_array_size(rows);
+	size_t w[32] = {0};
+	char **cells = calloc(n * (m + 1) + 1, sizeof *cells);
+	if (!cells || n > 32) {
+		free(cells);
+		return;
+	}
+	for (size_t r = 0; r <= m; r++) {
+		for (size_t c = 0; c < n; c++) {
+			const json_t *col = json_array_get(columns, c);
+			const char *name = json_string_value(json_object_get(col, "name"));
+			const char *kind = json_string_value(json_object_get(col, "kind"));
+			char *z =
+			    r == 0 ? strdup(name)
+			           : store_cell_text(
+			                 json_object_get(json_array_get(rows, r - 1), name), kind);
+			cells[r * n + c] = z;
+			if (z && width_of(z) > w[c])
+				w[c] = width_of(z);
+		}
+	}
+	fit(w, columns, n, terminal_width(to));
+	for (size_t r = 0; r <= m; r++) {
+		for (size_t c = 0; c < n; c++) {
+			const char *kind =
+			    json_string_value(json_object_get(json_array_get(columns, c), "kind"));
+			char *z = cells[r * n + c];
+			if (z)
+				put_cell(to, z, w[c], is_number(kind), c + 1 == n);
+			free(z);
+		}
+		fputc('\n', to);
+	}
+	free(cells);
+}
+
+static void csv_cell(FILE *to, const json_t *v)
+{
+	char *own = NULL;
+	const char *z = "";
+	if (json_is_string(v)) {
+		z = json_string_value(v);
+	} else if (v && !json_is_null(v)) {
+		own = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+		z = own ? own : "";
+	}
+	/* A spreadsheet would run a cell that begins so. */
+	bool formula = json_is_string(v) && *z && strchr("=+-@\t\r", *z);
+	if (!formula && !strpbrk(z, ",\"\r\n")) {
+		fputs(z, to);
+	} else {
+		fputs(formula ? "\"'" : "\"", to);
+		for (; *z; z++)
+			fputs(*z == '"' ? "\"\"" : (char[]){*z, 0}, to);
+		fputc('"', to);
+	}
+	free(own);
+}
+
+void store_print_csv(FILE *to, const json_t *columns, const json_t *rows)
+{
+	size_t i, r;
+	json_t *c, *row;
+	json_array_foreach((json_t *)columns, i, c)
+	    fprintf(to, "%s%s", i ? "," : "", json_string_value(json_object_get(c, "name")));
+	fputs("\r\n", to);
+	json_array_foreach((json_t *)rows, r, row)
+	{
+		json_array_foreach((json_t *)columns, i, c)
+		{
+			if (i)
+				fputc(',', to);
+			csv_cell(to, json_object_get(
+			                 row, json_string_value(json_object_get(c, "name"))));
+		}
+		fputs("\r\n", to);
+	}
+}
+
+void store_print_head(FILE *to, const json_t *head)
+{
+	const char *hash = json_string_value(json_object_get(head, "hash"));
+	long long seq = json_integer_value(json_object_get(head, "seq"));
+	long long sealed = json_integer_value(json_object_get(head, "sealed_seq"));
+	fprintf(to, "head %lld:%s, sealed up to %lld\n", seq, hash ? hash : "", sealed);
+}

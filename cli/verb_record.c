@@ -1,0 +1,278 @@
+/* sandwitness record */
+#include "store_cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const cli_verb cli_verb_record;
+
+#define RECORD_LINE_MAX (24u << 20)
+#define RECORD_GROUP 256
+
+typedef struct options {
+	const char *db, *file, *signatures, *pack_set;
+	bool json;
+	long keep;
+} options;
+
+typedef struct entry {
+	uint64_t line;
+	json_t *id;
+	sw_record_parsed *parsed;
+	sw_record record; /* with the options' defaults */
+	sw_error error;
+	int code;
+} entry;
+
+typedef struct recorder {
+	const options *o;
+	sw_store *store;
+	const sw_pack_set *set;
+	entry e[RECORD_GROUP];
+	size_t n;
+	uint64_t line, recorded, replayed, refused;
+	bool failed; /* the trail could not be written */
+} recorder;
+
+static const sw_pack *find(void *arg, const char *backend)
+{
+	return cli_pack(((recorder *)arg)->set, backend, 0);
+}
+
+static void refuse(const recorder *r, const entry *e)
+{
+	if (!r->o->json) {
+		fprintf(stderr, "line %llu: ", (unsigned long long)e->line);
+		sw_error_print(stderr, &e->error);
+		return;
+	}
+	sw_buf b;
+	sw_buf_init(&b, 4096);
+	sw_buf_adds(&b, e->error.what);
+	if (*e->error.where)
+		sw_buf_addf(&b, ": %s", e->error.where);
+	if (*e->error.why)
+		sw_buf_addf(&b, ": %s", e->error.why);
+	json_t *o = json_object();
+	json_object_set(o, "id", e->id ? e->id : json_null());
+	json_object_set_new(o, "line", json_integer((json_int_t)e->line));
+	json_object_set_new(o, "error", sw_json_text((sw_str){b.ptr, b.len}));
+	json_object_set_new(o, "conflict", json_boolean(e->code == SW_ECONFLICT));
+	store_print_json(o);
+	json_decref(o);
+	sw_buf_free(&b);
+}
+
+/* Records what has been gathered, in one transaction, and answers in order. */
+static void flush_group(recorder *r)
+{
+	static sw_store_op ops[RECORD_GROUP];
+	size_t n = 0;
+	sw_error err = {0};
+	for (size_t i = 0; i < r->n; i++) {
+		if (r->e[i].code != 0)
+			continue;
+		ops[n] = (sw_store_op){.kind = sw_record_parsed_kind(r->e[i].parsed),
+		                       .record = &r->e[i].record};
+		n++;
+	}
+	int code = n ? sw_store_write(r->store, ops, n, &err) : 0;
+	if (code != 0) {
+		sw_error_print(stderr, &err);
+		r->failed = true;
+	}
+	for (size_t i = 0, k = 0; i < r->n; i++) {
+		entry *e = &r->e[i];
+		const sw_store_op *op = e->code == 0 ? &ops[k++] : NULL;
+		if (op && op->code != 0) {
+			e->code = op->code;
+			e->error = op->error;
+		}
+		if (e->code != 0) {
+			r->refused++;
+			if (code == 0 || r->o->json)
+				refuse(r, e);
+		} else {
+			r->recorded++;
+			r->replayed += op->receipt.replay;
+			if (r->o->json) {
+				json_t *j = sw_receipt_json(&op->receipt);
+				store_print_json(j);
+				json_decref(j);
+			}
+		}
+		sw_record_parsed_free(e->parsed);
+		json_decref(e->id);
+	}
+	r->n = 0;
+	fflush(stdout);
+}
+
+static void take_line(recorder *r, const char *p, size_t n)
+{
+	r->line++;
+	while (n && (p[n - 1] == '\r' || p[n - 1] == ' ' || p[n - 1] == '\t'))
+		n--;
+	if (n == 0)
+		return;
+	entry *e = &r->e[r->n++];
+	memset(e, 0, sizeof *e);
+	e->line = r->line;
+	json_t *o = sw_json_parse(p, n, &e->error);
+	if (!o) {
+		e->code = e->error.code ? e->error.code : SW_EINVAL;
+	} else {
+		json_t *id = json_object_get(o, "id");
+		e->id = id ? json_incref(id) : NULL;
+		e->code = sw_record_parse(&e->parsed, o, find, r, &e->error);
+		json_decref(o);
+	}
+	if (e->code == 0) {
+		e->record = *sw_record_parsed_record(e->parsed);
+		if (r->o->keep > 0 && !e->record.keep_output)
+			e->record.keep_output = (size_t)r->o->keep;
+	}
+	if (r->n == RECORD_GROUP)
+		flush_group(r);
+}
+
+/* Lines are grouped while they come quickly; the last of a burst is not kept waiting. */
+static int read_all(recorder *r, int fd)
+{
+	size_t cap = 1 << 16, have = 0, from = 0;
+	char *buf = malloc(cap);
+	int status = CLI_OK;
+	while (buf) {
+		if (have == cap) {
+			if (cap >= RECORD_LINE_MAX) {
+				fprintf(stderr, "sandwitness: line %llu is longer than 24 MiB\n",
+				        (unsigned long long)r->line + 1);
+				status = CLI_USAGE;
+				break;
+			}
+			char *more = realloc(buf, cap * 2);
+			if (!more) {
+				status = CLI_IO;
+				break;
+			}
+			buf = more;
+			cap *= 2;
+		}
+		ssize_t got = read(fd, buf + have, cap - have);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			fprintf(stderr, "sandwitness: cannot read: %s\n", strerror(errno));
+			status = CLI_IO;
+		}
+		if (got <= 0)
+			break;
+		size_t seen = have;
+		have += (size_t)got;
+		char *nl;
+		while ((nl = memchr(buf + seen, '\n', have - seen)) != NULL) {
+			take_line(r, buf + from, (size_t)(nl - buf) - from);
+			from = seen = (size_t)(nl - buf) + 1;
+		}
+		memmove(buf, buf + from, have - from);
+		have -= from;
+		from = 0;
+		flush_group(r);
+	}
+	if (buf && have && status == CLI_OK)
+		take_line(r, buf, have);
+	flush_group(r);
+	free(buf);
+	return buf ? status : CLI_IO;
+}
+
+static int parse(options *o, int argc, char **argv)
+{
+	cli_args a;
+	cli_args_init(&a, &cli_verb_record, argc, argv);
+	for (int t; (t = cli_args_next(&a));) {
+		if (t == 2) {
+			if (o->file)
+				return cli_usage_error(&cli_verb_record, "one file at a time");
+			o->file = a.inline_value;
+			continue;
+		}
+		const char **text = strcmp(a.name, "db") == 0           ? &o->db
+		                    : strcmp(a.name, "signatures") == 0 ? &o->signatures
+		                    : strcmp(a.name, "pack-set") == 0   ? &o->pack_set
+		                                                        : NULL;
+		if (strcmp(a.name, "json") == 0) {
+			o->json = true;
+		} else if (strcmp(a.name, "keep-output") == 0) {
+			char *end;
+			const char *v = cli_args_value(&a);
+			if (!v)
+				return CLI_USAGE;
+			o->keep = strtol(v, &end, 10);
+			if (*end || end == v || o->keep < 0 || o->keep > (long)SW_RECORD_OUTPUT_MAX)
+				return cli_usage_error(&cli_verb_record,
+				                       "--keep-output: 0 to %u bytes",
+				                       SW_RECORD_OUTPUT_MAX);
+		} else if (text) {
+			if (!(*text = cli_args_value(&a)))
+				return CLI_USAGE;
+		} else {
+			return cli_args_unknown(&a);
+		}
+	}
+	return CLI_OK;
+}
+
+static int run(int argc, char **argv)
+{
+	options o = {0};
+	int status = parse(&o, argc, argv);
+	if (status != CLI_OK)
+		return status;
+	recorder *r = calloc(1, sizeof *r);
+	if (!r)
+		return CLI_IO;
+	r->o = &o;
+	r->set = cli_pack_set(o.signatures, o.pack_set);
+	int fd =
+	    o.file && strcmp(o.file, "-") != 0 ? open(o.file, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+	if (fd < 0) {
+		sw_error err = {0};
+		sw_error_set(&err, SW_EIO, "cannot open: %s", strerror(errno));
+		sw_error_more(&err, o.file, NULL, NULL);
+		status = cli_fail(&err);
+	} else if (!r->set) {
+		status = CLI_USAGE;
+	} else if ((r->store = store_open_cli(o.db, SW_STORE_WRITE, &status)) != NULL) {
+		status = read_all(r, fd);
+		sw_store_close(r->store);
+		if (!o.json)
+			printf("recorded %llu (%llu replayed), refused %llu\n",
+			       (unsigned long long)r->recorded, (unsigned long long)r->replayed,
+			       (unsigned long long)r->refused);
+		if (status == CLI_OK && r->failed)
+			status = CLI_IO;
+		else if (status == CLI_OK && r->refused)
+			status = CLI_USAGE;
+	}
+	free(r);
+	return store_finish(status);
+}
+
+const cli_verb cli_verb_record = {
+    .name = "record",
+    .summary = "record invocations that a runtime ran by itself (NDJSON)",
+    .usage = "[FILE] [--json] [--keep-output BYTES] [--signatures DIR] [--db PATH] < RECORDS",
+    .help =
+        "One JSON object per line; docs/record.md lists the fields. Where `output` is given it\n"
+        "is classified here; a verdict that is given is taken as it is. The same id with the\n"
+        "same content is a replay, with another content a conflict.\n\n"
+        "  --json               a receipt or an error for every line, in order\n"
+        "  --keep-output BYTES  keep up to so much of each output, redacted\n\n"
+        "Exit status: 0 all recorded, 1 some refused, 2 the trail could not be written.\n\n"
+        "  $ echo '{\"backend\":\"bwrap\",\"exit\":1,\"output\":\"bwrap: setting up uid map: "
+        "Permission denied\\n\"}' | sandwitness record\n",
+    .run = run};

@@ -1,0 +1,219 @@
+/*
+ * export_verify.c - an NDJSON export verifies by itself: the same judge, fed from lines.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prepare.h"
+#include "verify_int.h"
+
+#define LINE_MAX_BYTES (16u << 20)
+
+struct reader {
+	vf *v;
+	uint64_t head_seq;
+	uint8_t head_hash[32];
+	bool has_head;
+	/* the digest that the next "kept" line must have */
+	uint64_t kept_seq;
+	uint8_t kept_digest[32];
+	bool kept_due;
+	void *owned[ST_COLS_MAX];
+	size_t n_owned;
+	uint64_t line;
+};
+
+static int bad(struct reader *r, const char *what)
+{
+	vf_find(r->v, VF_CHANGED, NULL, 0, st_null(), "line %llu: %s", (unsigned long long)r->line,
+	        what);
+	return 0;
+}
+
+/* The cell as it was hashed. */
+static bool cell_of(struct reader *r, const json_t *v, st_cell *out)
+{
+	if (json_is_null(v)) {
+		*out = st_null();
+	} else if (json_is_integer(v)) {
+		*out = st_int(json_integer_value(v));
+	} else if (json_is_string(v)) {
+		*out = st_text(json_string_value(v), json_string_length(v));
+	} else if (json_is_object(v)) {
+		const json_t *b = json_object_get(v, "b64"), *t = json_object_get(v, "text_b64");
+		const json_t *z = b ? b : t;
+		char *p = NULL;
+		size_t n = 0;
+		if (!json_is_string(z) ||
+		    sw_base64_decode(json_string_value(z), json_string_length(z), &p, &n) != 0)
+			return false;
+		r->owned[r->n_owned++] = p;
+		*out = b ? st_blob(p, n) : st_text(p, n);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static void release(struct reader *r)
+{
+	while (r->n_owned)
+		free(r->owned[--r->n_owned]);
+}
+
+static int take_kept(struct reader *r, const json_t *o)
+{
+	uint8_t sum[32];
+	st_cell data;
+	uint64_t seq = (uint64_t)json_integer_value(json_object_get(o, "seq"));
+	if (!r->kept_due || seq != r->kept_seq)
+		return bad(r, "a kept output that belongs to no record");
+	r->kept_due = false;
+	if (!cell_of(r, json_object_get(o, "data"), &data))
+		return bad(r, "not a kept output");
+	st_kept_digest(sum, (uint64_t)json_integer_value(json_object_get(o, "cut")), data.p,
+	               data.n);
+	if (memcmp(sum, r->kept_digest, 32) != 0)
+		vf_find(r->v, VF_CHANGED, "kept", seq, st_null(),
+		        "the kept output is not the recorded one");
+	return 0;
+}
+
+static void kept_missing(struct reader *r)
+{
+	if (r->kept_due)
+		vf_find(r->v, VF_MISSING, "kept", r->kept_seq, st_null(),
+		        "the kept output of this record");
+	r->kept_due = false;
+}
+
+static int take_row(struct reader *r, const json_t *o, st_table t)
+{
+	st_cell cells[ST_COLS_MAX];
+	uint8_t hash[32];
+	const json_t *seq = json_object_get(o, "seq"), *h = json_object_get(o, "hash");
+	for (int i = 0; i < st_tables[t].n; i++)
+		if (!cell_of(r, json_object_get(o, st_tables[t].cols[i]), &cells[i]))
+			return bad(r, "a column is missing or of no known kind");
+	if (!json_is_integer(seq) || json_integer_value(seq) < 1)
+		return bad(r, "no row number");
+	bool good = json_is_string(h) && json_string_length(h) == 64 &&
+	            st_unhex(json_string_value(h), 64, hash) == 0;
+	uint64_t n = (uint64_t)json_integer_value(seq);
+	kept_missing(r);
+	vf_row(r->v, t, n, cells, good ? st_blob(hash, 32) : st_null());
+	if (t == T_RECORD && cells[C_REC_KEPT_DIGEST].n == 32 && n > r->v->pruned_to) {
+		r->kept_due = true;
+		r->kept_seq = n;
+		memcpy(r->kept_digest, cells[C_REC_KEPT_DIGEST].p, 32);
+	}
+	return 0;
+}
+
+static int take_header(struct reader *r, const json_t *o, sw_error *err, const char *path)
+{
+	const json_t *version = json_object_get(o, "sandwitness_export");
+	const json_t *p = json_object_get(o, "pruned");
+	uint8_t resume[32], dict[32];
+	if (!json_is_integer(version))
+		return st_err(err, SW_EINVAL, path, "the first line is not an export's",
+		              "make one: sandwitness export", "not an export of an audit trail");
+	if (json_integer_value(version) != 1 ||
+	    json_integer_value(json_object_get(o, "schema")) > SW_STORE_SCHEMA)
+		return st_err(err, SW_EUNSUPPORTED, path, "written by a newer program",
+		              "use the newer program", "this export cannot be read");
+	if (!json_is_object(p))
+		return 0;
+	const json_t *a = json_object_get(p, "resume"), *b = json_object_get(p, "dict");
+	if (json_string_length(a) == 64 && json_string_length(b) == 64 &&
+	    st_unhex(json_string_value(a), 64, resume) == 0 &&
+	    st_unhex(json_string_value(b), 64, dict) == 0)
+		vf_pruned(r->v, (uint64_t)json_integer_value(json_object_get(p, "to")), resume,
+		          dict);
+	return 0;
+}
+
+static int take_line(struct reader *r, const char *p, size_t n, const char *path, sw_error *err)
+{
+	json_t *o = json_loadb(p, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+	int code = 0;
+	const char *name = json_string_value(json_object_get(o, "table"));
+	r->line++;
+	if (r->line == 1) {
+		code = take_header(r, o, err, path);
+	} else if (!name) {
+		code = bad(r, "not a row");
+	} else if (strcmp(name, "kept") == 0) {
+		code = take_kept(r, o);
+	} else if (strcmp(name, "head") == 0) {
+		const json_t *h = json_object_get(o, "hash");
+		r->head_seq = (uint64_t)json_integer_value(json_object_get(o, "seq"));
+		r->has_head = json_string_length(h) == 64 &&
+		              st_unhex(json_string_value(h), 64, r->head_hash) == 0;
+	} else {
+		int t = 0;
+		while (t < T_COUNT && strcmp(st_tables[t].name, name) != 0)
+			t++;
+		code =
+		    t < T_COUNT ? take_row(r, o, (st_table)t) : bad(r, "a row of no known table");
+	}
+	release(r);
+	json_decref(o);
+	return code;
+}
+
+static int read_lines(struct reader *r, FILE *f, const char *path, sw_error *err)
+{
+	char *line = NULL;
+	size_t cap = 0;
+	ssize_t n;
+	int code = 0;
+	while (code == 0 && (n = getline(&line, &cap, f)) > 0) {
+		if ((size_t)n > LINE_MAX_BYTES) {
+			code = st_err(err, SW_ETOOBIG, path, "a line of more than 16 MiB", NULL,
+			              "not an export of an audit trail");
+			break;
+		}
+		while (n && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+			n--;
+		if (n == 0)
+			continue;
+		code = take_line(r, line, (size_t)n, path, err);
+	}
+	if (code == 0 && ferror(f))
+		code = st_err(err, SW_EIO, path, NULL, NULL, "cannot read the export");
+	free(line);
+	return code;
+}
+
+int sw_export_verify(const char *path, const sw_verify_options *o, int *status, json_t **out,
+                     sw_error *err)
+{
+	FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+	if (!f)
+		return st_err(err, SW_ENOTFOUND, path, NULL, NULL, "no such file");
+	vf *v = malloc(sizeof *v);
+	int code = v ? vf_init(v, o, err) : sw_error_set(err, SW_ENOMEM, "out of memory");
+	if (code == 0) {
+		struct reader r = {.v = v};
+		code = read_lines(&r, f, path, err);
+		if (code == 0 && r.line == 0)
+			code = st_err(err, SW_EINVAL, path, "it is empty", NULL,
+			              "not an export of an audit trail");
+		if (code == 0) {
+			kept_missing(&r);
+			vf_end(v, r.has_head ? r.head_seq : 0, r.has_head ? r.head_hash : NULL);
+			if (!r.has_head)
+				vf_find(v, VF_MISSING, "head", 0, st_null(),
+				        "the last line: the export was cut off");
+			*status = vf_judgement(v);
+			*out = vf_report(v, *status);
+		}
+		vf_free(v);
+	}
+	free(v);
+	if (f != stdin)
+		fclose(f);
+	return code;
+}
