@@ -61,20 +61,27 @@ static bool kernel_look(run_attest *a)
 
 static const char *kernel_plan(run_attest *a)
 {
-	for (size_t i = a->shape->options; i < a->argc && a->argv[i][0] == '-'; i++)
+	bool no_new_privs = !strncmp(a->shape->backend, "landlock", 8);
+	for (size_t i = a->shape->options; i < a->argc && a->argv[i][0] == '-'; i++) {
+		if (!strcmp(a->argv[i], "--no-new-privs") || !strcmp(a->argv[i], "--nnp"))
+			no_new_privs = true;
 		if (!strncmp(a->argv[i], "--map-", 6) && !strstr(a->argv[i], "-user") &&
 		    !strstr(a->argv[i], "-root"))
 			return "unshare starts newuidmap here, which looks like the command";
+	}
+	a->wants_watch = !a->program->setid && (geteuid() == 0 || no_new_privs);
 	return NULL;
 }
 
 static void kernel_conclude(run_attest *a, int code, int sig, bool we_killed)
 {
 	(void)code;
-	(void)sig;
-	(void)we_killed;
 	if (a->kernel_seen) {
 		a->started = SW_STARTED_YES;
+		a->source = SW_SOURCE_KERNEL;
+	} else if (a->watch.whole && sig == 0 && !we_killed) {
+		/* followed from its first instruction to its end, and nothing else was executed */
+		a->started = SW_STARTED_NO;
 		a->source = SW_SOURCE_KERNEL;
 	}
 }
@@ -188,7 +195,7 @@ void run_attest_look(run_attest *a)
 {
 	if (!a->next_look)
 		return;
-	if (a->method->look(a)) {
+	if (a->watch.seen || a->method->look(a)) {
 		a->kernel_seen = true;
 		a->next_look = 0;
 		return;
@@ -215,6 +222,8 @@ void run_attest_conclude(run_attest *a, int code, int sig, bool we_killed)
 	a->started = SW_STARTED_UNKNOWN;
 	a->source = SW_SOURCE_NONE;
 	a->lost = false;
+	if (a->watch.seen)
+		a->kernel_seen = true;
 	if (a->method && a->method->conclude)
 		a->method->conclude(a, code, sig, we_killed);
 }

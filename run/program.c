@@ -161,7 +161,9 @@ int sw_run_find_program(const char *argv0, const char *path_env, sw_run_program 
 			int e = executable_errno(candidate, &st);
 			if (!e)
 				return found(out, candidate, &st);
-			if (e == EACCES)
+			/* as shells do: a folder that may not be searched does not count */
+			struct stat there;
+			if (e == EACCES && stat(candidate, &there) == 0)
 				denied = true;
 		}
 		if (!dirs[n])

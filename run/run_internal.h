@@ -50,6 +50,23 @@ typedef struct run_engine_call {
 } run_engine_call;
 void run_engine_parse(char *const *argv, size_t runner, const run_engine *e, run_engine_call *out);
 
+/* ---- watch.c: the first exec of the command ---- */
+#define RUN_WATCH_MAX 64
+typedef struct run_watch {
+	const sw_run_program *program;
+	pid_t pids[RUN_WATCH_MAX]; /* followed now */
+	size_t n;
+	bool on;         /* something is followed */
+	bool whole;      /* followed from the first instruction, nothing missed so far */
+	bool seen;       /* another program than the runner's was executed */
+	bool letting_go; /* each is let go at its next stop */
+} run_watch;
+/* pid has not yet executed the runner. False: it cannot be followed here. */
+bool run_watch_attach(run_watch *w, pid_t pid, const sw_run_program *program);
+void run_watch_stopped(run_watch *w, pid_t pid, int status); /* si_status of CLD_TRAPPED */
+void run_watch_gone(run_watch *w, pid_t pid);
+void run_watch_let_go(run_watch *w);
+
 /* ---- tree.c: every descendant ---- */
 typedef struct run_proc {
 	pid_t pid, ppid;
@@ -65,7 +82,8 @@ typedef struct run_tree {
 	pid_t main_pid; /* argv[0]'s process */
 	bool main_done; /* it was reaped; then: */
 	int main_code, main_signal;
-	run_proc *procs; /* the last walk: living descendants only, by pid */
+	run_watch *watch; /* hears of stops; may be NULL */
+	run_proc *procs;  /* the last walk: living descendants only, by pid */
 	size_t n, cap;
 } run_tree;
 
@@ -116,7 +134,8 @@ typedef struct run_spawn {
 	const int *keep;  /* stay open across exec */
 	size_t n_keep;
 	bool keep_all;
-	bool traced; /* stop before exec, for trace.c */
+	run_watch *watch; /* to be attached before exec; NULL: none */
+	const sw_run_program *program;
 	const run_signals *signals;
 } run_spawn;
 /* The child's pid, or a negative sw_code. *exec_errno: 0 where execve succeeded. */
@@ -148,6 +167,8 @@ struct run_attest {
 	size_t argc;
 	pid_t pid;
 	int child_fd, fd;
+	run_watch watch;
+	bool wants_watch;
 	bool kernel_seen; /* another program than the runner's runs in its tree */
 	int64_t next_look, look_step;
 	char head[RUN_HEAD_MAX]; /* the output's beginning */

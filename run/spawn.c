@@ -1,12 +1,14 @@
 /* Making the child: descriptors, signals, and word from execve() itself. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "run_internal.h"
@@ -107,9 +109,10 @@ static void exec_by_shell(const run_spawn *s)
 	errno = ENOEXEC;
 }
 
-static _Noreturn void child(const run_spawn *s, int report, pid_t parent)
+static _Noreturn void child(const run_spawn *s, int report, int go, pid_t parent)
 {
 	int e = 0;
+	char byte;
 	/* If the supervisor is killed, nobody is left who could end or record the command. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
@@ -118,8 +121,8 @@ static _Noreturn void child(const run_spawn *s, int report, pid_t parent)
 		e = errno;
 	if (!e) {
 		choose_descriptors(s);
-		if (s->traced)
-			raise(SIGSTOP);
+		if (go >= 0) /* until we are followed */
+			(void)!read(go, &byte, 1);
 		sigaction(SIGCHLD, &s->signals->old_chld, NULL);
 		sigprocmask(SIG_SETMASK, &s->signals->old_mask, NULL);
 		execve(s->path, s->argv, s->env);
@@ -131,36 +134,56 @@ static _Noreturn void child(const run_spawn *s, int report, pid_t parent)
 	_exit(e == ENOENT ? 127 : 126);
 }
 
+/* Waits for execve(). A child that is followed may stop on the way and must be sent on. */
+static int exec_result(const run_spawn *s, pid_t pid, int from)
+{
+	int e = 0;
+	for (;;) {
+		bool on = s->watch && s->watch->on;
+		struct pollfd pf = {.fd = from, .events = POLLIN};
+		int got = poll(&pf, 1, on ? 1 : -1);
+		if (got > 0) {
+			ssize_t n = read(from, &e, sizeof e);
+			if (n >= 0 || errno != EINTR)
+				return n == (ssize_t)sizeof e ? e : 0;
+		}
+		siginfo_t si = {0};
+		if (on && waitid(P_PID, (id_t)pid, &si, WSTOPPED | WNOHANG | __WALL) == 0 &&
+		    si.si_pid && si.si_code == CLD_TRAPPED)
+			run_watch_stopped(s->watch, pid, si.si_status);
+	}
+}
+
 pid_t run_spawn_child(const run_spawn *s, int *exec_errno, sw_error *err)
 {
-	int report[2];
+	int report[2], go[2] = {-1, -1};
 	if (pipe2(report, O_CLOEXEC))
 		return sw_error_set(err, SW_EIO, "no pipe: %s", strerror(errno));
+	if (s->watch && pipe2(go, O_CLOEXEC))
+		go[0] = go[1] = -1;
 	pid_t parent = getpid();
 	pid_t pid = fork();
-	if (pid < 0) {
-		int e = errno;
-		close(report[0]);
-		close(report[1]);
-		sw_error_set(err, SW_EIO, "no process could be made: %s", strerror(e));
-		return sw_error_more(err, NULL, "the limit of processes or memory is reached",
-		                     "free processes or raise ulimit -u, then run again"),
-		       SW_EIO;
+	if (pid == 0) {
+		if (go[1] >= 0)
+			close(go[1]);
+		child(s, report[1], go[0], parent);
 	}
-	if (pid == 0)
-		child(s, report[1], parent);
+	int e = errno;
 	close(report[1]);
-	if (s->traced) { /* execve happens later; trace.c reads the rest */
-		*exec_errno = 0;
-		close(report[0]);
-		return pid;
+	if (pid > 0 && go[1] >= 0)
+		run_watch_attach(s->watch, pid, s->program);
+	if (go[0] >= 0) { /* its end of file lets the child go on */
+		close(go[0]);
+		close(go[1]);
 	}
-	int e = 0;
-	ssize_t n;
-	do
-		n = read(report[0], &e, sizeof e);
-	while (n < 0 && errno == EINTR);
+	if (pid > 0) {
+		*exec_errno = exec_result(s, pid, report[0]);
+	} else {
+		sw_error_set(err, SW_EIO, "no process could be made: %s", strerror(e));
+		sw_error_more(err, NULL, "the limit of processes or of memory is reached",
+		              "free processes or raise ulimit -u, then run again");
+		pid = SW_EIO;
+	}
 	close(report[0]);
-	*exec_errno = n == (ssize_t)sizeof e ? e : 0;
 	return pid;
 }

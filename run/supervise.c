@@ -176,8 +176,11 @@ static int spawn(run_loop *l, const keep_list *keep, sw_error *err)
 	               .keep = keep->fds,
 	               .n_keep = keep->n,
 	               .keep_all = keep->all,
+	               .watch = l->attest->wants_watch ? &l->attest->watch : NULL,
+	               .program = &l->r->program,
 	               .signals = &l->signals};
 	int exec_errno = 0;
+	l->tree.watch = s.watch;
 	pid_t pid = run_spawn_child(&s, &exec_errno, err);
 	close(out);
 	if (null >= 0)

@@ -243,38 +243,61 @@ static void took(run_tree *t, pid_t pid, const siginfo_t *si)
 	t->main_code = si->si_code == CLD_EXITED ? si->si_status : 0;
 }
 
+/* One report of waitid(): an end, or a stop of something that is followed. */
+static void take_report(run_tree *t, const siginfo_t *si)
+{
+	if (si->si_code == CLD_TRAPPED) {
+		if (t->watch)
+			run_watch_stopped(t->watch, si->si_pid, si->si_status);
+		return;
+	}
+	if (si->si_code == CLD_STOPPED || si->si_code == CLD_CONTINUED)
+		return;
+	if (t->watch)
+		run_watch_gone(t->watch, si->si_pid);
+	took(t, si->si_pid, si);
+}
+
 bool run_tree_reap(run_tree *t)
 {
 	siginfo_t si;
+	int what = WEXITED | WNOHANG | __WALL;
+	if (t->watch && t->watch->on)
+		what |= WSTOPPED;
 	if (t->n_before == 0) {
 		for (;;) {
 			si.si_pid = 0;
-			if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG)) {
+			if (waitid(P_ALL, 0, &si, what)) {
 				if (errno == EINTR)
 					continue;
 				return errno == ECHILD;
 			}
 			if (si.si_pid == 0)
 				return false;
-			took(t, si.si_pid, &si);
+			take_report(t, &si);
 		}
 	}
 	/* The process has children of its own: take ours by number. */
-	pid_t kids[1024];
+	pid_t kids[1024 + RUN_WATCH_MAX];
 	int n = own_children(t, kids, 1024);
 	bool none = true;
 	if (n < 0) {
 		kids[0] = t->main_pid;
 		n = 1;
 	}
+	for (size_t i = 0; t->watch && t->watch->on && i < t->watch->n; i++)
+		kids[n++] = t->watch->pids[i];
 	for (int i = 0; i < n; i++) {
 		if (was_before(t, kids[i]))
 			continue;
 		si.si_pid = 0;
-		if (waitid(P_PID, (id_t)kids[i], &si, WEXITED | WNOHANG) == 0 && si.si_pid)
-			took(t, kids[i], &si);
-		else
-			none = false;
+		if (waitid(P_PID, (id_t)kids[i], &si, what) == 0 && si.si_pid) {
+			take_report(t, &si);
+			none = none && (si.si_code == CLD_EXITED || si.si_code == CLD_KILLED ||
+			                si.si_code == CLD_DUMPED);
+		} else {
+			none = none && errno == ECHILD;
+		}
 	}
 	return none;
 }

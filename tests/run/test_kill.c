@@ -104,7 +104,7 @@ static void a_command_that_heeds_term_can_tidy_up(void **state)
 	    "-c",
 	    "trap 'echo tidied; exit 5' TERM; echo up; while :; do sleep 0.01; done",
 	    NULL};
-	deadline_over(argv, 150 * MS, 0);
+	deadline_over(argv, 800 * MS, 0);
 	assert_string_equal(s.text, "up\ntidied\n");
 	assert_int_equal(r.exit.code, 5);
 	assert_int_equal(r.source, SW_SOURCE_STATUS_FD);

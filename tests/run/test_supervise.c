@@ -541,18 +541,38 @@ static void no_attack_on_the_status_channel_changes_what_is_known(void **state)
 		}
 }
 
-static void a_runner_that_executes_in_its_own_place_is_seen_by_the_kernel(void **state)
+static void a_runner_that_executes_in_its_own_place_is_followed_by_the_kernel(void **state)
 {
 	(void)state;
-	char *const argv[] = {"setpriv", "--no-new-privs", "sleep", "0.3", NULL};
+	char *const short_one[] = {"setpriv", "--no-new-privs", "true", NULL};
+	char *const fails[] = {"setpriv", "--no-new-privs", "nosuchcommand", NULL};
+	char *const long_one[] = {"unshare", "-U", "sleep", "0.3", NULL};
+	static const sw_started wanted[] = {SW_STARTED_YES, SW_STARTED_NO, SW_STARTED_YES};
+	char *const *all[] = {short_one, fails, long_one};
+	for (size_t i = 0; i < 3; i++) {
+		sw_run_options o = options_for(all[i], &s);
+		RUN(o, &r);
+		if (r.started != wanted[i] || r.source != SW_SOURCE_KERNEL)
+			fail_msg("%zu: %s by %s", i, sw_started_name(r.started),
+			         sw_source_name(r.source));
+	}
+}
+
+static void a_followed_command_runs_free(void **state)
+{
+	(void)state;
+	/* let go before its first instruction: no tracer, and it may trace and stop itself */
+	char *const argv[] = {SANDBOX,
+	                      "--unshare-user",
+	                      "sh",
+	                      "-c",
+	                      "grep TracerPid /proc/self/status; (kill -STOP $$) & "
+	                      "(sleep 0.05; kill -CONT $$) & wait; exit 6",
+	                      NULL};
 	sw_run_options o = options_for(argv, &s);
 	RUN(o, &r);
-	assert_int_equal(r.started, SW_STARTED_YES);
-	assert_int_equal(r.source, SW_SOURCE_KERNEL);
-	char *const fails[] = {"setpriv", "--no-new-privs", "nosuchcommand", NULL};
-	o = options_for(fails, &s);
-	RUN(o, &r);
-	assert_int_equal(r.started, SW_STARTED_UNKNOWN); /* not seen is no proof */
+	assert_string_equal(s.text, "TracerPid:\t0\n");
+	assert_int_equal(r.exit.code, 6);
 }
 
 static void the_fixed_merge_wrapper_is_seen_through(void **state)
@@ -625,7 +645,8 @@ int main(void)
 	    cmocka_unit_test(nothing_is_added_where_the_argv_has_its_own_status_channel),
 	    cmocka_unit_test(a_bwrap_that_others_can_change_proves_nothing),
 	    cmocka_unit_test(no_attack_on_the_status_channel_changes_what_is_known),
-	    cmocka_unit_test(a_runner_that_executes_in_its_own_place_is_seen_by_the_kernel),
+	    cmocka_unit_test(a_runner_that_executes_in_its_own_place_is_followed_by_the_kernel),
+	    cmocka_unit_test(a_followed_command_runs_free),
 	    cmocka_unit_test(the_fixed_merge_wrapper_is_seen_through),
 	    cmocka_unit_test(a_script_without_an_interpreter_line_runs_in_the_shell),
 	    cmocka_unit_test(our_descriptors_cannot_be_opened_by_the_command),

@@ -1,0 +1,95 @@
+/*
+ * The first exec of the wrapped command, seen by the kernel without a gap: the runner's
+ * tree is followed by ptrace until another program than the runner's is executed, then
+ * let go, before that program's first instruction. What runs afterwards runs untraced.
+ *
+ * Used only where it cannot change what happens: not over set-id runners, and without
+ * privileges only where the runner sets no_new_privs (an unprivileged tracer would take
+ * the set-uid bit from the command).
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run_internal.h"
+
+#define OPTIONS \
+	(PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC)
+
+bool run_watch_attach(run_watch *w, pid_t pid, const sw_run_program *program)
+{
+	w->program = program;
+	w->on = ptrace(PTRACE_SEIZE, pid, 0, OPTIONS) == 0;
+	w->whole = w->on;
+	if (w->on)
+		w->pids[w->n++] = pid;
+	return w->on;
+}
+
+static void forget(run_watch *w, pid_t pid)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (w->pids[i] == pid)
+			w->pids[i] = w->pids[--w->n];
+	if (w->n == 0 && w->letting_go)
+		w->on = false;
+}
+
+static void remember(run_watch *w, pid_t pid)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (w->pids[i] == pid)
+			return;
+	if (w->n < RUN_WATCH_MAX)
+		w->pids[w->n++] = pid;
+	else
+		run_watch_let_go(w); /* no runner starts so many processes before the command */
+}
+
+void run_watch_let_go(run_watch *w)
+{
+	if (!w->on || w->letting_go)
+		return;
+	w->letting_go = true;
+	if (!w->seen)
+		w->whole = false;
+	for (size_t i = 0; i < w->n; i++)
+		ptrace(PTRACE_INTERRUPT, w->pids[i], 0, 0);
+}
+
+void run_watch_gone(run_watch *w, pid_t pid)
+{
+	if (w->on)
+		forget(w, pid);
+}
+
+static bool is_stop_signal(int sig)
+{
+	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
+
+void run_watch_stopped(run_watch *w, pid_t pid, int status)
+{
+	int sig = status & 0xff, event = status >> 8;
+	if (event == PTRACE_EVENT_EXEC && run_other_program_runs(pid, w->program, 0)) {
+		w->seen = true;
+		run_watch_let_go(w);
+	}
+	remember(w, pid);
+	if (w->letting_go) {
+		/* a signal on its way is delivered by letting go; a group stop goes on */
+		bool group = event == PTRACE_EVENT_STOP && is_stop_signal(sig);
+		ptrace(PTRACE_DETACH, pid, 0, (void *)(intptr_t)(event ? 0 : sig));
+		if (group)
+			kill(pid, sig);
+		forget(w, pid);
+		return;
+	}
+	if (event == PTRACE_EVENT_STOP && is_stop_signal(sig))
+		ptrace(PTRACE_LISTEN, pid, 0, 0);
+	else
+		ptrace(PTRACE_CONT, pid, 0, (void *)(intptr_t)(event ? 0 : sig));
+}

@@ -1,0 +1,178 @@
+# sandwitness run, through the command line. As root, each rule is checked as a plain user too.
+. "$(dirname "$0")/../tap.sh"
+: "${SW_VICTIM:=$SW_BUILD_DIR/tests/run/run_victim}"
+as=${SW_TEST_AS:-$(id -un)}
+
+# A plain user must be able to execute both programs: build folders are often closed to others.
+bin=$tap_dir/bin
+mkdir -p "$bin"
+cp "$SANDWITNESS" "$bin/sandwitness"
+cp "$SW_VICTIM" "$bin/victim"
+chmod -R a+rX "$tap_dir"
+sw=$bin/sandwitness
+victim=$bin/victim
+work=$tap_dir/work
+mkdir -p "$work"
+cd "$work" || exit 1
+db=$tap_dir/audit.db
+box=(bwrap --ro-bind / / --dev /dev --proc /proc --unshare-all --die-with-parent)
+run() { "$sw" run --db "$db" "$@"; }
+field() { python3 -c '
+import json, sys
+o = json.load(open(sys.argv[1]))
+for k in sys.argv[2].split("."):
+    o = o[int(k)] if isinstance(o, list) else o[k]
+print(json.dumps(o) if isinstance(o, (dict, list, bool, type(None))) else o)' "$1" "$2"; }
+v=$tap_dir/verdict.json
+
+# --- the two runs of the acceptance list
+run --verdict-file "$v" -- "${box[@]}" sh -c \
+	'echo "bwrap: setting up uid map: Permission denied"; exit 1' >"$tap_dir/out" 2>"$tap_dir/err"
+is "$as: exit status is the command's" $? 1
+isnt "$as: a forged runner failure is not runner_failed" "$(field "$v" verdict)" runner_failed
+is "$as: because the start is attested" "$(field "$v" started)" yes
+is "$as: output passes through untouched" "$(cat "$tap_dir/out")" \
+	"bwrap: setting up uid map: Permission denied"
+
+run --verdict-file "$v" -- bwrap --ro-bind /nosuch / true >/dev/null 2>"$tap_dir/err"
+is "$as: a real failure exits as the runner does" $? 1
+is "$as: a real failure is runner_failed" "$(field "$v" verdict)" runner_failed
+is "$as: with started = no" "$(field "$v" started)" no
+is "$as: attested" "$(field "$v" evidence)" attested
+is "$as: by the status descriptor" "$(field "$v" evidence_source)" status-fd
+is "$as: stage setup" "$(field "$v" stage)" setup
+like "$as: the human line goes to stderr" "$(cat "$tap_dir/err")" '^sandwitness: runner_failed: '
+
+run --verdict-file "$v" -- "${box[@]}" nosuchcommand >/dev/null 2>&1
+is "$as: a command that cannot be executed is stage exec" "$(field "$v" stage)" exec
+is "$as: and started = no" "$(field "$v" started)" no
+
+run --verdict-file "$v" -- "${box[@]}" sh -c 'touch /etc/denied; exit 3' >/dev/null 2>&1
+is "$as: a denied command keeps its exit" $? 3
+is "$as: sandbox_denied" "$(field "$v" verdict)" sandbox_denied
+is "$as: the path is reported" "$(field "$v" resource)" /etc/denied
+
+# --- where the answers go
+run --json -- "${box[@]}" sh -c 'echo out; echo err >&2' >"$tap_dir/out" 2>"$tap_dir/err"
+is "$as: --json: stdout holds the verdict alone" "$(wc -l <"$tap_dir/out")" 1
+is "$as: --json: it is JSON" "$(field "$tap_dir/out" verdict)" ok
+like "$as: --json: the command's output moves to stderr" "$(tr '\n' ' ' <"$tap_dir/err")" 'out err'
+run --verdict-fd 9 --quiet -- sh -c 'echo out; echo >&9' >"$tap_dir/out" 2>"$tap_dir/err" 9>"$v"
+is "$as: --verdict-fd: the verdict" "$(field "$v" exit)" 2
+is "$as: --verdict-fd: the command does not have the descriptor" "$(wc -l <"$v")" 1
+like "$as: output is merged" "$(cat "$tap_dir/out")" 'out'
+like "$as: output is merged, stderr too" "$(cat "$tap_dir/out")" 'Bad file descriptor'
+run --no-merge --verdict-file "$v" -- "${box[@]}" sh -c 'echo proto; echo "touch: /x: Read-only file system" >&2; exit 1' \
+	>"$tap_dir/out" 2>"$tap_dir/err"
+is "$as: --no-merge: stdout is untouched" "$(cat "$tap_dir/out")" proto
+like "$as: --no-merge: stderr stays stderr" "$(cat "$tap_dir/err")" 'Read-only file system'
+is "$as: --no-merge: the verdict rests on stderr" "$(field "$v" verdict)" sandbox_denied
+is "$as: stdin is inherited" "$(echo question | run -- "${box[@]}" cat)" question
+
+# --- exit table
+run -- sh -c 'exit 42'
+is "$as: exit: the command's" $? 42
+run -- sh -c 'kill -TERM $$' 2>/dev/null
+is "$as: exit: 128 + signal" $? 143
+run --backend bwrap --verdict-file "$v" -- nosuchrunner --x 2>"$tap_dir/err"
+is "$as: exit: a missing runner is 127" $? 127
+is "$as: a missing runner is named as cause" "$(field "$v" cause)" runner-missing
+like "$as: a missing runner: the message says what is missing" "$(cat "$tap_dir/err")" \
+	'nosuchrunner: command not found'
+run --nosuchoption -- true 2>/dev/null
+is "$as: exit: usage is 125" $? 125
+run 2>/dev/null
+is "$as: exit: no command is 125" $? 125
+touch "$work/ran"
+rm "$work/ran"
+run --minimum bwrap --verdict-file "$v" -- bwrap --bind / / touch "$work/ran" 2>"$tap_dir/err"
+is "$as: exit: a minimum that is not met is 125" $? 125
+like "$as: it says that nothing was executed" "$(cat "$tap_dir/err")" 'nothing was executed'
+is "$as: and nothing was" "$(ls "$work")" ""
+is "$as: the record says sandbox_unavailable" "$(field "$v" verdict)" sandbox_unavailable
+"$sw" run --db "$work" -- touch "$work/ran" 2>"$tap_dir/err"
+is "$as: exit: not recordable is 125" $? 125
+is "$as: what cannot be recorded is not run" "$(ls "$work" | grep -c ran)" 0
+"$sw" run --db "$work" --audit=best-effort -- echo ran >"$tap_dir/out" 2>"$tap_dir/err"
+is "$as: --audit=best-effort runs it all the same" "$(cat "$tap_dir/out")" ran
+like "$as: and says that it is not recorded" "$(cat "$tap_dir/err")" 'not recorded'
+
+# --- levels
+run --requested bwrap --verdict-file "$v" -- bwrap --bind / / true 2>/dev/null
+like "$as: --bind / / lost fs_write" "$(field "$v" level.lost)" fs_write
+is "$as: its basis is derived" "$(field "$v" level.basis)" derived
+is "$as: a downgrade" "$(field "$v" level.downgrade)" true
+is "$as: unexplained without a reason" "$(field "$v" level.unexplained)" true
+run --requested network --reason 'the job needs it' --verdict-file "$v" -- \
+	bwrap --ro-bind / / --unshare-pid true 2>/dev/null
+like "$as: without --unshare-net it lost network" "$(field "$v" level.lost)" network
+is "$as: a reason explains it" "$(field "$v" level.unexplained)" false
+run --requested bwrap --verdict-file "$v" -- bwrap --nosuchoption true 2>/dev/null
+is "$as: an argv that is not understood is basis unknown" "$(field "$v" level.basis)" unknown
+is "$as: and never counted as contained" "$(field "$v" level.contained)" false
+
+# --- time and leftovers
+start=$(date +%s%N)
+run --deadline 300ms --verdict-file "$v" -- "${box[@]}" --new-session sleep 1000 2>/dev/null
+took=$((($(date +%s%N) - start) / 1000000))
+is "$as: a deadline is reported" "$(field "$v" limit.limit) $(field "$v" limit.certainty)" "deadline proven"
+is "$as: the command had started" "$(field "$v" started)" yes
+if [ $took -lt 2300 ]; then pass "$as: within two seconds"; else fail "$as: within two seconds" "$took ms"; fi
+run --verdict-file "$v" -- "$victim" daemon 1000 2>"$tap_dir/err"
+is "$as: a leftover daemon is ended" "$(field "$v" run.leftovers)" 1
+like "$as: and said" "$(cat "$tap_dir/err")" 'were still there and were ended'
+is "$as: nothing of it is alive" "$(pgrep -f "$victim daemon" | wc -l)" 0
+is "$as: a closed reader ends nothing" "$(run --verdict-file "$v" -- "$victim" flood 3000000 2>/dev/null | head -c 10 | wc -c; field "$v" run.output_bytes)" \
+	"10
+3000000"
+
+# --- proof of start of other runners, where they work here
+if [ "$(id -u)" -eq 0 ]; then
+	runc_dir=$tap_dir/runc
+	mkdir -p "$runc_dir/rootfs"
+	if command -v runc >/dev/null && (cd "$runc_dir" && runc spec); then
+		python3 - "$runc_dir/config.json" <<'PY'
+import json, sys
+c = json.load(open(sys.argv[1]))
+c["process"]["terminal"] = False
+c["process"]["args"] = ["/bin/sh", "-c", "echo inside; exit 5"]
+c["root"] = {"path": "rootfs", "readonly": True}
+c["mounts"] += [{"destination": d, "type": "bind", "source": d, "options": ["rbind", "ro"]}
+                for d in ("/bin", "/lib", "/lib64", "/usr") ]
+json.dump(c, open(sys.argv[1], "w"))
+PY
+		run --verdict-file "$v" -- runc run -b "$runc_dir" "sw-test-$$" >"$tap_dir/out" 2>"$tap_dir/err"
+		status=$?
+		if [ $status -eq 5 ]; then
+			is "$as: runc: started by its pid file" "$(field "$v" started)" yes
+			sed -i 's#/bin/sh#/bin/nosuch#' "$runc_dir/config.json"
+			run --verdict-file "$v" -- runc run -b "$runc_dir" "sw-test2-$$" >"$tap_dir/out" 2>&1
+			is "$as: runc: no pid file, not started" "$(field "$v" verdict) $(field "$v" started)" "runner_failed no"
+		else
+			skip "$as: runc: proof of start" "runc does not run here (status $status)"
+		fi
+	fi
+fi
+
+# The same as a plain user.
+if [ "$(id -u)" -eq 0 ] && [ -z "${SW_TEST_AS:-}" ]; then
+	chmod 755 "$tap_dir"
+	cp -r "$SW_SOURCE_DIR/tests/tap.sh" "$tap_dir/tap.sh"
+	mkdir -p "$tap_dir/t/run"
+	cp "$0" "$tap_dir/t/run/"
+	cp "$SW_SOURCE_DIR/tests/tap.sh" "$tap_dir/t/"
+	chmod -R a+rX "$tap_dir/t"
+	env -i PATH="$PATH" HOME=/nonexistent TMPDIR=/tmp SW_TEST_AS=user SW_SOURCE_DIR="$tap_dir" \
+		SW_BUILD_DIR="$tap_dir" SANDWITNESS="$sw" SW_VICTIM="$victim" \
+		setpriv --reuid=65534 --regid=65534 --clear-groups \
+		bash "$tap_dir/t/run/$(basename "$0")" >"$tap_dir/user.tap" 2>"$tap_dir/user.err"
+	while IFS= read -r line; do
+		case $line in
+		"ok "*) pass "${line#*- }" ;;
+		"not ok "*) fail "${line#*- }" ;;
+		"#"*) printf '%s\n' "$line" ;;
+		esac
+	done <"$tap_dir/user.tap"
+	like "the plain user's part ran to its end" "$(tail -n 1 "$tap_dir/user.tap")" '^1\.\.[0-9]+$'
+fi
+done_testing
