@@ -105,35 +105,35 @@ static bool inside(const dv_mount *m, const char *path, char *out, size_t n)
 	return snprintf(out, n, "%s%s", strcmp(m->target, "/") ? m->target : "", rest) < (int)n;
 }
 
-static const char *private_root_shown(const dv *d, const dv_mount *m)
+/* Whose files are private: this user's home where it is known; root reads everybody's. */
+static size_t private_roots(const dv *d, const char *roots[3])
 {
 	const char *home = d->opts->home;
-	const char *roots[3];
 	size_t n = 0;
 	if (home && *home == '/' && strcmp(home, "/"))
 		roots[n++] = home;
-	/* Root reads every home; a user's own stands for all where it is known. */
 	if (!n || d->opts->uid == 0) {
 		roots[n++] = "/home";
 		roots[n++] = "/root";
 	}
-	for (size_t i = 0; i < n; i++) {
-		char at[SW_PATH_MAX];
-		if (sw_path_covers(m->source, roots[i]) && inside(m, roots[i], at, sizeof(at)) &&
-		    !covered(d, m, at[0] ? at : "/"))
-			return roots[i];
-	}
-	return NULL;
+	return n;
 }
 
 static bool shows_private(const dv *d, const dv_mount *m, const char **what)
 {
-	*what = private_root_shown(d, m);
-	if (*what)
-		return true;
-	/* a folder that holds homes was judged above by what covers them */
-	bool holds = sw_path_covers(m->source, "/home") || sw_path_covers(m->source, "/root") ||
-	             (d->opts->home && sw_path_covers(m->source, d->opts->home));
+	const char *roots[3];
+	size_t n = private_roots(d, roots);
+	bool holds = false;
+	for (size_t i = 0; i < n; i++) {
+		char at[SW_PATH_MAX];
+		if (!sw_path_covers(m->source, roots[i]))
+			continue;
+		holds = true;
+		*what = roots[i];
+		if (inside(m, roots[i], at, sizeof(at)) && !covered(d, m, at[0] ? at : "/"))
+			return true;
+	}
+	/* a folder that holds homes is judged by what covers them */
 	*what = m->source;
 	return !holds && sw_path_private(m->source, d->opts->home);
 }
