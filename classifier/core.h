@@ -145,6 +145,9 @@ struct sw_pack {
 	uint32_t n_gates;                    /* denial gates; gate 0 admits all */
 	uint16_t gate_sig[SW_GATES_MAX + 1]; /* a signature that has the gate */
 	sw_filter filter;
+	sw_filter vetoes; /* looked for on lines with a denial only */
+	uint16_t *short_vetoes; /* those with a literal too short for a filter */
+	uint32_t n_short_vetoes;
 	struct sw_chunk *chunks; /* memory of literals and expanded regexes */
 };
 
@@ -214,6 +217,7 @@ typedef struct sw_mark {
 	char *resource;
 	uint32_t resource_len;
 	const char *resource_kind;
+	uint32_t slot; /* index in slots that leads here */
 } sw_mark;
 
 typedef enum {

@@ -222,17 +222,43 @@ bool sw_has_prefix(const sw_pack *pack, sw_matcher *m, const sw_visible *v)
 	}
 }
 
+typedef struct veto_search {
+	const sw_pack *pack;
+	sw_matcher *m;
+	const sw_visible *v;
+	bool found;
+} veto_search;
+
+static bool veto_agrees(const veto_search *s, const sw_sig *sig)
+{
+	return !sig->regex || run_regex(sw_sig_code(s->pack, sig), s->m, s->v->ptr, s->v->len, 0) == SW_MATCH_YES;
+}
+
+static bool veto_literal(void *payload, uint32_t literal, size_t at)
+{
+	veto_search *s = payload;
+	const sw_filter *f = &s->pack->vetoes;
+	(void)at;
+	for (uint32_t u = f->literals[literal].users; u && !s->found; u = f->users[u].next)
+		s->found = veto_agrees(s, &s->pack->sigs[f->users[u].sig]);
+	return !s->found;
+}
+
 bool sw_vetoed(const sw_pack *pack, sw_matcher *m, const sw_visible *v)
 {
-	for (uint32_t i = 0; i < pack->n_order[SW_KIND_VETO]; i++) {
-		const sw_sig *sig = &pack->sigs[pack->order[SW_KIND_VETO][i]];
-		if (!sw_literal_in(sig, v->ptr, v->len, NULL))
+	veto_search s = {.pack = pack, .m = m, .v = v};
+	for (int t = 0; t < 2 && !s.found; t++) {
+		const sw_gram_table *g = &pack->vetoes.tables[t];
+		if (!g->used)
 			continue;
-		if (!sig->regex ||
-		    run_regex(sw_sig_code(pack, sig), m, v->ptr, v->len, 0) == SW_MATCH_YES)
-			return true;
+		for (size_t at = 0; !s.found && (at = sw_filter_next(g, v->ptr, v->len, at)) < v->len; at++)
+			sw_filter_verify(&pack->vetoes, g, v->ptr, v->len, at, veto_literal, &s);
 	}
-	return false;
+	for (uint32_t i = 0; i < pack->n_short_vetoes && !s.found; i++) {
+		const sw_sig *sig = &pack->sigs[pack->short_vetoes[i]];
+		s.found = sw_literal_in(sig, v->ptr, v->len, NULL) && veto_agrees(&s, sig);
+	}
+	return s.found;
 }
 
 /* ---- facts ---- */

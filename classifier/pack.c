@@ -387,11 +387,19 @@ static bool filtered(const sw_sig *sig)
 	return sig->def->kind != SW_KIND_VETO && sig->def->kind != SW_KIND_INFORMATIONAL;
 }
 
-static int build_filter(sw_pack *pack)
+static bool has_short_literal(const sw_sig *sig)
+{
+	for (uint16_t k = 0; k < sig->n_literals; k++)
+		if (sig->literal_lens[k] < SW_LITERAL_MIN)
+			return true;
+	return false;
+}
+
+static int build_filter(sw_pack *pack, sw_filter *filter, bool (*wanted)(const sw_sig *))
 {
 	size_t n = 0, at = 0;
 	for (uint32_t i = 0; i < pack->n_sigs; i++)
-		n += filtered(&pack->sigs[i]) ? pack->sigs[i].n_literals : 0;
+		n += wanted(&pack->sigs[i]) ? pack->sigs[i].n_literals : 0;
 	if (n > SW_LITERALS_MAX)
 		return SW_EPACK;
 	sw_literal_use *uses = calloc(n + 1, sizeof(*uses));
@@ -399,16 +407,31 @@ static int build_filter(sw_pack *pack)
 		return SW_ENOMEM;
 	for (uint32_t i = 0; i < pack->n_sigs; i++) {
 		const sw_sig *sig = &pack->sigs[i];
-		for (uint16_t k = 0; filtered(sig) && k < sig->n_literals; k++)
+		for (uint16_t k = 0; wanted(sig) && k < sig->n_literals; k++)
 			uses[at++] = (sw_literal_use){.text = sig->literals[k],
 			                              .len = sig->literal_lens[k],
 			                              .sig = i,
-			                              .place = sig->places ? sig->places[k]
-			                                                   : SW_PLACE_UNKNOWN};
+			                              .place = sig->places ? sig->places[k] : SW_PLACE_UNKNOWN};
 	}
-	int rc = sw_filter_build(&pack->filter, uses, (uint32_t)n);
+	int rc = sw_filter_build(filter, uses, (uint32_t)n);
 	free(uses);
 	return rc;
+}
+
+static bool filtered_veto(const sw_sig *sig)
+{
+	return sig->def->kind == SW_KIND_VETO && !has_short_literal(sig);
+}
+
+static int build_vetoes(sw_pack *pack)
+{
+	pack->short_vetoes = calloc(pack->n_order[SW_KIND_VETO] + 1u, sizeof(*pack->short_vetoes));
+	if (!pack->short_vetoes)
+		return SW_ENOMEM;
+	for (uint32_t i = 0; i < pack->n_sigs; i++)
+		if (pack->sigs[i].def->kind == SW_KIND_VETO && has_short_literal(&pack->sigs[i]))
+			pack->short_vetoes[pack->n_short_vetoes++] = (uint16_t)i;
+	return build_filter(pack, &pack->vetoes, filtered_veto);
 }
 
 static uint32_t total_sigs(const builder *b)
@@ -456,7 +479,9 @@ static int fill(builder *b)
 	if (!rc)
 		rc = index_kinds(pack);
 	if (!rc)
-		rc = build_filter(pack);
+		rc = build_filter(pack, &pack->filter, filtered);
+	if (!rc)
+		rc = build_vetoes(pack);
 	if (rc == SW_ENOMEM)
 		return out_of_memory(b->err);
 	return rc;
@@ -498,6 +523,8 @@ void sw_pack_free(sw_pack *pack)
 	for (int k = 0; k < SW_KIND_COUNT; k++)
 		free(pack->order[k]);
 	sw_filter_free(&pack->filter);
+	sw_filter_free(&pack->vetoes);
+	free(pack->short_vetoes);
 	for (sw_chunk *c = pack->chunks, *next; c; c = next) {
 		next = c->next;
 		free(c);

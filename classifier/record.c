@@ -91,6 +91,7 @@ static void mark(evaluation *e, sw_mark_kind kind, uint32_t sig, const sw_captur
 		m->resource_kind = c->kind;
 	}
 	m->line = line;
+	m->slot = (uint32_t)kind * scan->pack->n_sigs + sig;
 	line->refs++;
 	SLOT(scan, kind, sig) = (uint16_t)(++scan->n_marks);
 }
@@ -120,10 +121,7 @@ static void unmark(sw_scan *scan, sw_mark_kind kind, uint32_t sig)
 	uint16_t last = (uint16_t)scan->n_marks--;
 	if (last != slot) {
 		scan->marks[slot - 1] = scan->marks[last - 1];
-		size_t n = (size_t)SW_MARK_KINDS * scan->pack->n_sigs;
-		for (size_t i = 0; i < n; i++)
-			if (scan->slots[i] == last)
-				scan->slots[i] = slot;
+		scan->slots[scan->marks[slot - 1].slot] = slot;
 	}
 	SLOT(scan, kind, sig) = 0;
 }
