@@ -144,6 +144,7 @@ struct sw_pack {
 	uint32_t n_prefix_patterns;
 	uint32_t n_gates;                    /* denial gates; gate 0 admits all */
 	uint16_t gate_sig[SW_GATES_MAX + 1]; /* a signature that has the gate */
+	uint32_t *denial_words; /* bit set of the denials */
 	sw_filter filter;
 	sw_filter vetoes; /* looked for on lines with a denial only */
 	uint16_t *short_vetoes; /* those with a literal too short for a filter */

@@ -374,9 +374,14 @@ static int index_kinds(sw_pack *pack)
 			return SW_ENOMEM;
 		pack->n_order[k] = 0;
 	}
+	pack->denial_words = calloc(pack->n_sigs / 32 + 1u, sizeof(*pack->denial_words));
+	if (!pack->denial_words)
+		return SW_ENOMEM;
 	for (uint32_t i = 0; i < pack->n_sigs; i++) {
 		sw_kind k = pack->sigs[i].def->kind;
 		pack->order[k][pack->n_order[k]++] = (uint16_t)i;
+		if (k == SW_KIND_DENIAL)
+			pack->denial_words[i / 32] |= 1u << (i % 32);
 	}
 	return 0;
 }
@@ -525,6 +530,7 @@ void sw_pack_free(sw_pack *pack)
 	sw_filter_free(&pack->filter);
 	sw_filter_free(&pack->vetoes);
 	free(pack->short_vetoes);
+	free(pack->denial_words);
 	for (sw_chunk *c = pack->chunks, *next; c; c = next) {
 		next = c->next;
 		free(c);

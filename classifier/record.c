@@ -6,13 +6,17 @@
 
 #define SLOT(scan, kind, sig) ((scan)->slots[(size_t)(kind) * (scan)->pack->n_sigs + (sig)])
 
+/* Signatures of one kind that may match one line. */
+#define FATALS_MAX 64
+#define DENIALS_MAX 128
+
 typedef struct evaluation {
 	sw_scan *scan;
 	const sw_segment *seg;
 	sw_kept_line *line; /* made on first need */
-	uint16_t fatals[64], denials[256];
+	uint16_t fatals[FATALS_MAX], denials[DENIALS_MAX];
 	size_t n_fatals, n_denials;
-	sw_capture captures[256]; /* of denials */
+	sw_capture captures[DENIALS_MAX]; /* of denials */
 	bool blocked;             /* a scope-any denial matches */
 	bool both;                /* blocked where a fatal would have counted */
 	bool downgrade;
@@ -160,41 +164,61 @@ static bool matches(evaluation *e, const sw_sig *sig, sw_capture *c)
 	return r == SW_MATCH_YES;
 }
 
+static void take(evaluation *e, uint32_t i, const sw_capture *c)
+{
+	const sw_sig_def *def = e->scan->pack->sigs[i].def;
+	if (def->kind == SW_KIND_FATAL && e->n_fatals < FATALS_MAX) {
+		e->fatals[e->n_fatals++] = (uint16_t)i;
+	} else if (def->kind == SW_KIND_DOWNGRADE) {
+		e->downgrade = true;
+		mark(e, SW_MARK_OTHER, i, NULL);
+	} else if (def->kind == SW_KIND_LIMIT) {
+		mark(e, SW_MARK_OTHER, i, c);
+	} else if (def->kind == SW_KIND_DENIAL && e->n_denials < DENIALS_MAX) {
+		e->blocked |= def->scope == SW_SCOPE_ANY;
+		e->captures[e->n_denials] = *c;
+		e->denials[e->n_denials++] = (uint16_t)i;
+	}
+}
+
+/*
+ * A denial that decides whatever the exit owns its line: those after it of no higher
+ * confidence can neither be reported for the line nor change its count.
+ */
+static sw_confidence ownership(evaluation *e, uint32_t i, const sw_capture *c)
+{
+	const sw_sig *sig = &e->scan->pack->sigs[i];
+	sw_confidence confidence;
+	if (sig->gate || has_prefix(e) || informational(e) || e->downgrade || e->n_fatals || vetoed(e) ||
+	    !sw_facts_decide(sig, &e->scan->facts, c, &confidence))
+		return SW_CONFIDENCE_NONE;
+	return confidence;
+}
+
+/* Tries the signatures whose literal is in the segment: denials last, for the others shape them. */
 static void find_matches(evaluation *e)
 {
 	sw_scan *scan = e->scan;
-	for (uint32_t w = 0; w < scan->n_hit_words; w++) {
-		for (uint32_t bits = scan->hit_words[w]; bits; bits &= bits - 1) {
-			uint32_t i = w * 32 + (uint32_t)__builtin_ctz(bits);
-			const sw_sig *sig = &scan->pack->sigs[i];
-			sw_capture c = {0};
-			if (!matches(e, sig, &c))
-				continue;
-			switch (sig->def->kind) {
-			case SW_KIND_FATAL:
-				if (e->n_fatals < 64)
-					e->fatals[e->n_fatals++] = (uint16_t)i;
-				break;
-			case SW_KIND_DENIAL:
-				e->blocked |= sig->def->scope == SW_SCOPE_ANY;
-				if (e->n_denials < 256) {
-					e->captures[e->n_denials] = c;
-					e->denials[e->n_denials++] = (uint16_t)i;
-				}
-				break;
-			case SW_KIND_DOWNGRADE:
-				e->downgrade = true;
-				mark(e, SW_MARK_OTHER, i, NULL);
-				break;
-			case SW_KIND_LIMIT:
-				mark(e, SW_MARK_OTHER, i, &c);
-				break;
-			default:
-				break;
+	const sw_pack *pack = scan->pack;
+	sw_confidence owned = SW_CONFIDENCE_NONE;
+	for (int denials = 0; denials < 2; denials++) {
+		for (uint32_t w = 0; w < scan->n_hit_words; w++) {
+			uint32_t bits = scan->hit_words[w] & (denials ? pack->denial_words[w] : ~pack->denial_words[w]);
+			for (; bits; bits &= bits - 1) {
+				uint32_t i = w * 32 + (uint32_t)__builtin_ctz(bits);
+				const sw_sig *sig = &pack->sigs[i];
+				sw_capture c = {0};
+				if (owned && sig->confidence <= owned && sig->def->scope == SW_SCOPE_COMMAND)
+					continue;
+				if (!matches(e, sig, &c))
+					continue;
+				take(e, i, &c);
+				if (denials && !owned)
+					owned = ownership(e, i, &c);
 			}
 		}
-		scan->hit_words[w] = 0;
 	}
+	memset(scan->hit_words, 0, scan->n_hit_words * sizeof(*scan->hit_words));
 	scan->hit_any = false;
 }
 
@@ -273,7 +297,13 @@ static void command_line(sw_scan *scan)
 
 void sw_segment_done(sw_scan *scan, const sw_segment *seg)
 {
-	evaluation e = {.scan = scan, .seg = seg, .prefix = -1, .informational = -1, .vetoed = -1};
+	evaluation e;
+	e.scan = scan; /* the arrays stay as they are: clearing them would cost more than the segment */
+	e.seg = seg;
+	e.line = NULL;
+	e.n_fatals = e.n_denials = 0;
+	e.blocked = e.downgrade = false;
+	e.prefix = e.informational = e.vetoed = -1;
 	if (!seg->continued)
 		scan->long_counted_a = scan->long_counted_b = scan->long_claimed = false;
 	if (scan->hit_any) {
