@@ -57,7 +57,7 @@ export function captured(text, { max = 4096, lines = false } = {}) {
 function niceTop(max) {
 	if (max <= 4) return 4;
 	const step = 10 ** Math.floor(Math.log10(max));
-	for (const f of [1, 2, 4, 5, 10]) if (f * step >= max) return f * step;
+	for (const f of [1, 2, 3, 4, 6, 8, 10]) if (f * step >= max) return f * step;
 	return 10 * step;
 }
 
@@ -91,10 +91,10 @@ export function timeline(buckets) {
 		chart.append(bar);
 		if (i % every === 0) chart.append(svg("text", { x: x + width / 2, y: H - 6, "text-anchor": "middle" }, b.tick));
 	});
-	const table = el("table", { class: "sr" }, el("caption", {}, "Verdicts over time"),
+	const table = el("table", {}, el("caption", {}, "Verdicts over time"),
 		el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Period"), VERDICTS.map((v) => el("th", { scope: "col" }, LABELS[v])))),
 		el("tbody", {}, buckets.map((b) => el("tr", {}, el("th", { scope: "row" }, b.label), VERDICTS.map((v) => el("td", {}, String(b.counts[v] || 0)))))));
-	return [chart, legend(), table];
+	return [chart, legend(), el("div", { class: "sr" }, table)];
 }
 
 export function legend() {

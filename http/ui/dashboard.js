@@ -21,6 +21,8 @@ function readState() {
 
 function writeState(change, replace) {
 	const s = { ...state, ...change };
+	// Enter gives two events for one change; Back must not need two steps for it
+	if (Object.keys(s).every((k) => s[k] === state[k])) return;
 	const p = new URLSearchParams();
 	if (s.since !== "24h") p.set("since", s.since);
 	for (const k of ["verdict", "backend", "more", "id"]) if (s[k]) p.set(k, s[k]);
@@ -279,7 +281,11 @@ function wire() {
 	$("f-more").addEventListener("keydown", (e) => e.key === "Enter" && writeState({ more: e.target.value }));
 	$("clear").addEventListener("click", () => writeState({ verdict: "", backend: "", more: "" }));
 	$("refresh").addEventListener("click", loadAll);
-	$("live").addEventListener("change", () => $("live").checked && loadAll());
+	$("live").addEventListener("change", () => {
+		pending = 0;
+		setLink("on", $("live").checked ? "live" : "paused");
+		if ($("live").checked) loadAll();
+	});
 	$("theme").addEventListener("click", () => setTheme({ auto: "light", light: "dark", dark: "auto" }[localStorage.getItem("sandwitness-theme") || "auto"]));
 	$("probe").addEventListener("click", async () => {
 		$("probe").disabled = true;

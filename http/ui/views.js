@@ -29,7 +29,7 @@ function card(kind, n, title, ...rest) {
 	return el("li", { class: "card " + kind }, el("h3", {}, n === null ? null : el("span", { class: "n" }, short(n)), title), rest);
 }
 
-const examples = (rows) => el("p", { class: "muted" }, "Latest: ", rows.slice(0, 3).map((r, i) => [i ? ", " : "", el("a", { href: link(r.last_id) }, `${r.backend} ${ago(r.last)}`), ` (${r.lost || r.violated || "level unknown"})`]));
+const examples = (rows) => el("ul", { class: "plain muted" }, rows.slice(0, 3).map((r) => el("li", {}, el("a", { href: link(r.last_id) }, `${r.backend} ${ago(r.last)}`), ` without ${(r.lost || r.violated || ["a known level"]).join(", ")}`)));
 
 // d: {summary, violations, unexplained, failures, causes, status, ready, period}
 export function attention(d) {
@@ -47,12 +47,12 @@ export function attention(d) {
 	}
 	if (s.sandbox_unavailable)
 		cards.push(card("warn", s.sandbox_unavailable, "refused, no sandbox", el("p", {}, "Nothing was executed. Look at the backends below.")));
-	for (const b of (d.status && d.status.backends) || []) {
-		const p = b.last_probe;
-		if (b.found && p && p.result === "unusable")
-			cards.push(card("warn", null, `${b.id} is installed and does not work`, el("p", {}, el("code", {}, p.cause || "unknown")), p.advice ? el("p", { class: "do" }, el("b", {}, "To do: "), captured(p.advice, { max: 400 })) : null));
-		if (b.untrusted_path) cards.push(card("bad", null, `${b.id}: an untrusted program was skipped`, el("p", {}, captured(b.untrusted_path))));
-	}
+	const seen = (d.status && d.status.backends) || [];
+	const broken = seen.filter((b) => b.found && b.last_probe && b.last_probe.result === "unusable");
+	if (broken.length)
+		cards.push(card("warn", broken.length, broken.length === 1 ? "installed runner does not work" : "installed runners do not work", broken.slice(0, 5).map((b) =>
+			el("details", { class: "advice" }, el("summary", {}, b.id, " – ", el("code", {}, b.last_probe.cause || "unknown")), b.last_probe.advice ? el("p", { class: "do" }, captured(b.last_probe.advice, { max: 400 })) : null, b.last_probe.line ? el("pre", { class: "captured" }, captured(b.last_probe.line, { max: 500 })) : null))));
+	for (const b of seen.filter((x) => x.untrusted_path)) cards.push(card("bad", null, `${b.id}: an untrusted program was skipped`, el("p", {}, captured(b.untrusted_path), b.untrusted_why ? [": ", captured(b.untrusted_why)] : null)));
 	if (d.status && d.status.disabled_via_env) cards.push(card("bad", null, "Sandboxing is switched off", el("p", {}, "An environment variable of this service disables it: commands would run unconfined or be refused.")));
 	for (const b of (d.status && d.status.service && d.status.service.packs.broken) || [])
 		cards.push(card("warn", null, "A signature pack was left out", el("p", {}, captured(b.where), ": ", captured(b.what)), b.fix ? el("p", { class: "do" }, el("b", {}, "To do: "), captured(b.fix)) : null));
@@ -108,7 +108,7 @@ export function backends(status) {
 			const context = p && p.context ? Object.entries(p.context).map(([k, v]) => `${k}: ${v}`).join("\n") : "";
 			return el("tr", {}, el("th", { scope: "row" }, b.id, b.version ? el("span", { class: "muted" }, " " + b.version) : null),
 				el("td", {}, p ? el("span", { class: "tag " + (kind[p.result] || ""), title: context }, p.result) : el("span", { class: "tag" }, "found, not proved"), p && p.cause ? [" ", el("code", {}, p.cause)] : null),
-				el("td", {}, p && p.at ? el("time", { datetime: p.at, title: p.at }, ago(p.at)) : "never"));
+				el("td", { class: "when" }, p && p.at ? el("time", { datetime: p.at, title: p.at }, ago(p.at)) : "never"));
 		})));
 }
 
@@ -162,12 +162,12 @@ function path(r) {
 export function detail(r, cause) {
 	const seconds = r.ended_at && r.started_at ? (new Date(r.ended_at) - new Date(r.started_at)) / 1000 : null;
 	return [
-		el("p", {}, tag(r.verdict), " ", r.stage ? `stage ${r.stage}` : "", r.exit !== null && r.exit !== undefined ? `, exit ${r.exit}` : "", r.timed_out ? ", timed out" : "", r.confidence ? `, ${r.confidence}` : "", r.evidence ? `, evidence ${r.evidence}` + (r.evidence_source ? ` (${r.evidence_source})` : "") : ""),
+		el("p", {}, tag(r.verdict), " ", [r.stage && `stage ${r.stage}`, r.exit !== null && r.exit !== undefined && `exit ${r.exit}`, r.timed_out && "timed out", r.confidence, r.evidence && `evidence ${r.evidence}` + (r.evidence_source ? ` (${r.evidence_source})` : "")].filter(Boolean).join(", ")),
 		r.evidence === "text" ? el("p", { class: "muted" }, "This rests on text that the command itself could have printed: loosen no sandbox because of it.") : null,
 		r.line ? [el("h3", {}, r.line_number ? `Deciding line (${number(r.line_number)})` : "Deciding line"), el("pre", { class: "captured" }, captured(r.line))] : null,
 		el("dl", { class: "facts" },
 			fact("Command", commandOf(r) ? el("code", {}, captured(commandOf(r), { max: 4096 })) : null), fact("Folder", r.cwd), fact("Cause", r.cause), fact("Signature", r.signature), fact("Operation", r.operation), fact("Resource", r.resource),
-			fact("Backend", r.backend), fact("Mode", r.mode), fact("Network", r.network), fact("Requested", r.requested), fact("Minimum", r.minimum), fact("Effective", r.effective ? `${r.effective} (basis: ${r.basis || "unknown"})` : null), fact("Lost", r.lost), fact("Violated", r.violated), fact("Reason", r.reason),
+			fact("Backend", r.backend), fact("Mode", r.mode === "unknown" ? null : r.mode), fact("Network", r.network === "unknown" ? null : r.network), fact("Requested", r.requested), fact("Minimum", r.minimum), fact("Effective", r.effective ? `${r.effective} (basis: ${r.basis || "unknown"})` : null), fact("Lost", r.lost), fact("Violated", r.violated), fact("Reason", r.reason),
 			fact("Started", r.started_at ? when(r.started_at) : null), fact("Took", seconds === null ? null : `${number(seconds)} s`), fact("Session", r.session), fact("Actor", r.actor), fact("Device", r.device), fact("Platform", r.platform), fact("Runtime", r.runtime),
 			fact("Labels", Object.entries(r.labels || {}).map(([k, v]) => `${k}=${v}`)), fact("Output", r.output_size ? `${number(r.output_size)} bytes` : null), fact("Id", r.id), fact("Chain row", r.seq)),
 		cause && (cause.remedies || []).length ? [el("h3", {}, "Advice"), el("p", {}, cause.title, cause.why ? ": " + cause.why : ""), el("ul", {}, cause.remedies.map((x) => el("li", {}, x.for ? x.for + ": " : "", el("code", { class: "cmd" }, x.do), x.risk ? el("span", { class: "muted" }, "Risk: " + x.risk) : null)))] : null,
