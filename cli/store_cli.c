@@ -212,6 +212,8 @@ static void put_cell(FILE *to, char *z, size_t w, bool right, bool last)
 		fprintf(to, "%*s  ", right ? 0 : (int)pad, "");
 }
 
+#define TEXT_MAX 72
+
 void store_print_table(FILE *to, const json_t *columns, const json_t *rows)
 {
 	size_t n = json_array_size(columns), m = json_array_size(rows);
@@ -235,6 +237,9 @@ void store_print_table(FILE *to, const json_t *columns, const json_t *rows)
 				w[c] = width_of(z);
 		}
 	}
+	for (size_t c = 0; c < n; c++)
+		if (w[c] > TEXT_MAX)
+			w[c] = TEXT_MAX; /* whole texts are for --json and --csv */
 	fit(w, columns, n, terminal_width(to));
 	for (size_t r = 0; r <= m; r++) {
 		for (size_t c = 0; c < n; c++) {

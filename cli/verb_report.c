@@ -29,10 +29,16 @@ static void advice(const json_t *rows)
 		const json_t *cause = json_object_get(row, "cause");
 		if (!json_is_string(a))
 			continue;
-		char *c = store_cell_text(cause, "text"), *z = store_cell_text(a, "text");
-		printf("%s%s: %s\n", i ? "" : "\n", c ? c : "", z ? z : "");
+		char *c = store_cell_text(cause, "text");
+		printf("\n%s\n", c ? c : "");
 		free(c);
-		free(z);
+		for (const char *p = json_string_value(a); p && *p;) {
+			size_t n = strcspn(p, "\n");
+			char *z = sw_escape_tty(p, n);
+			printf("  %s\n", z ? z : "");
+			free(z);
+			p += n + (p[n] == '\n');
+		}
 	}
 }
 

@@ -1,0 +1,99 @@
+/* sandwitness export */
+#include "store_cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const cli_verb cli_verb_export;
+
+static int write_out(void *arg, const char *p, size_t n)
+{
+	return fwrite(p, 1, n, arg) == n ? 0 : -1;
+}
+
+static int export_to(sw_store *s, const store_options *o, bool csv, FILE *to)
+{
+	sw_error err = {0};
+	int code = csv ? sw_store_export_csv(s, &o->q, write_out, to, &err)
+	               : sw_store_export(s, write_out, to, &err);
+	if (code == 0 && fflush(to) != 0) {
+		code = sw_error_set(&err, SW_EIO, "the export could not be written");
+		sw_error_more(&err, NULL, strerror(errno), NULL);
+	}
+	return code == 0 ? CLI_OK : cli_fail(&err);
+}
+
+static int export_file(sw_store *s, const store_options *o, bool csv, const char *path)
+{
+	/* Audit data: for this user alone, and never over something else. */
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+	if (!f) {
+		sw_error err = {0};
+		sw_error_set(&err, SW_EIO, "cannot create the export: %s", strerror(errno));
+		sw_error_more(&err, path, NULL, "name a file that does not exist yet");
+		return cli_fail(&err);
+	}
+	int status = export_to(s, o, csv, f);
+	if (status == CLI_OK && fsync(fd) != 0)
+		status = CLI_IO;
+	if (fclose(f) != 0)
+		status = CLI_IO;
+	if (status != CLI_OK)
+		unlink(path);
+	return status;
+}
+
+static int run(int argc, char **argv)
+{
+	store_options o = {0};
+	const char *out = NULL, *format = NULL;
+	int status = CLI_OK;
+	cli_args a;
+	cli_args_init(&a, &cli_verb_export, argc, argv);
+	for (int t; status == CLI_OK && (t = cli_args_next(&a));) {
+		if (t == 2) {
+			status = cli_usage_error(&cli_verb_export, "use --out FILE");
+			continue;
+		}
+		const char **text = strcmp(a.name, "out") == 0      ? &out
+		                    : strcmp(a.name, "format") == 0 ? &format
+		                                                    : NULL;
+		if (text) {
+			if (!(*text = cli_args_value(&a)))
+				status = CLI_USAGE;
+			continue;
+		}
+		int taken = store_option(&o, &a);
+		if (taken <= 0)
+			status = taken < 0 ? CLI_USAGE : cli_args_unknown(&a);
+	}
+	bool csv = o.csv || (format && strcmp(format, "csv") == 0);
+	if (status == CLI_OK && format && !csv && strcmp(format, "ndjson") != 0)
+		status = cli_usage_error(&cli_verb_export, "--format: ndjson or csv");
+	sw_query none = {0};
+	if (status == CLI_OK && !csv && memcmp(&o.q, &none, sizeof none) != 0)
+		status = cli_usage_error(&cli_verb_export,
+		                         "filters go with --csv: NDJSON is the whole chain");
+	sw_store *s = status == CLI_OK ? store_open_cli(o.db, SW_STORE_READ, &status) : NULL;
+	if (s) {
+		bool file = out && strcmp(out, "-") != 0;
+		status = file ? export_file(s, &o, csv, out) : export_to(s, &o, csv, stdout);
+		sw_store_close(s);
+	}
+	store_options_free(&o);
+	return store_finish(status);
+}
+
+const cli_verb cli_verb_export = {
+    .name = "export",
+    .summary = "the whole chain as NDJSON that verifies by itself, or invocations as CSV",
+    .usage = "[--csv " STORE_FILTER_USAGE "] [--out FILE] [--db PATH]",
+    .help = "NDJSON holds every row of the chain with its hash, seals and keys included:\n"
+            "`sandwitness verify FILE` needs nothing else. CSV has one line per invocation.\n\n"
+            "  --out FILE   a new file of mode 0600; else stdout\n\n" STORE_FILTER_HELP
+            "\n  $ sandwitness export --csv --since week-ago\n",
+    .run = run};
