@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "derive.h"
 #include "levels.h"
+#include "probe_cli.h"
 #include "run.h"
 
 #define RUN_LABELS_MAX 32
@@ -19,13 +20,8 @@ typedef struct run_cli_options {
 	const char *session, *actor, *runtime, *device, *id, *db;
 	const char *labels[RUN_LABELS_MAX];
 	size_t n_labels;
-	const char *sandbox; /* a mode: wrap the command ourselves */
-	const char *workspace, *image;
-	const char *readable[RUN_PATHS_MAX], *writable[RUN_PATHS_MAX], *env[RUN_PATHS_MAX];
-	size_t n_readable, n_writable, n_env;
-	unsigned memory_mb;
-	double cpus;
-	bool network_allowed; /* bare --network */
+	probe_cli_policy policy; /* --sandbox and what belongs to it; mode UNKNOWN: not given */
+	bool network_allowed;    /* bare --network */
 	const char *cwd;
 	int64_t deadline_ns, grace_ns;
 	bool no_merge, no_attest, quiet_stdin, json, quiet, verbose, exempt, allow_unconfined,
@@ -49,7 +45,7 @@ typedef struct run_cli_level {
 	sw_derived derived;
 	sw_level_input in;
 	sw_level_outcome outcome;
-	sw_str roots[SW_DERIVE_PATHS_MAX];
+	sw_str roots[2 * SW_DERIVE_PATHS_MAX];
 	char effective[64]; /* its name for people */
 	char reason[1024];
 	bool built; /* from our own argv, not derived */
@@ -64,6 +60,22 @@ void run_cli_level_facts(run_cli_level *v, sw_facts *facts);
 void run_cli_level_after(run_cli_level *v, const sw_result *r);
 void run_cli_level_free(run_cli_level *v);
 json_t *run_cli_level_json(const run_cli_level *v);
+
+/* `--sandbox`: the command wrapped by ourselves. */
+typedef struct run_cli_sandbox {
+	sw_backend_status *chosen; /* NULL: pinned, or none */
+	sw_confined *confined;     /* NULL: runs unconfined */
+	char *runner;
+	char self[4096];
+	char disabled[128];                 /* "SANDWITNESS_SANDBOX=off" */
+	char cause[64], why[1024], fix[512]; /* of a refusal */
+} run_cli_sandbox;
+/* 0; 1: refused, with cause, why and fix filled; negative: an error. */
+int run_cli_sandbox_plan(run_cli_sandbox *b, run_cli_options *o, uint32_t minimum, sw_error *err);
+void run_cli_sandbox_free(run_cli_sandbox *b);
+/* Level and facts of a sandbox that we built (or left away). */
+int run_cli_level_built(run_cli_level *v, run_cli_options *o, const run_cli_sandbox *b,
+                        sw_error *err);
 
 /* The audit record of one run. */
 typedef struct run_cli_record run_cli_record;

@@ -76,10 +76,65 @@ int run_cli_level_init(run_cli_level *v, const run_cli_options *o, char *const *
 	return 0;
 }
 
+/*
+ * The requested level of a sandbox that we build is that of the best one, unless told:
+ * a fallback to a weaker backend is a downgrade, not a quiet choice.
+ */
+int run_cli_level_built(run_cli_level *v, run_cli_options *o, const run_cli_sandbox *b,
+                        sw_error *err)
+{
+	memset(v, 0, sizeof *v);
+	v->built = true;
+	v->backend = b->confined ? b->confined->backend : "none";
+	v->derived.backend = v->backend;
+	const char *wanted = o->requested;
+	bool off = o->policy.policy.mode == SW_MODE_DANGER_FULL_ACCESS;
+	if (!wanted && !off)
+		o->requested = wanted = o->backend ? o->backend : "bwrap";
+	int rc = parse_level(wanted, "--requested", &v->in.requested, &v->in.has_requested, err);
+	if (!rc)
+		rc = parse_level(o->minimum, "--minimum", &v->in.minimum, &v->in.has_minimum, err);
+	if (rc)
+		return rc;
+	v->in.basis = SW_BASIS_BUILT;
+	v->in.effective = (b->confined ? b->confined->guarantees : 0) | SW_G(TREE_KILL);
+	v->in.granted = b->confined ? b->confined->granted : 0;
+	v->derived.network = b->confined ? b->confined->network : SW_NETWORK_ALLOWED;
+	if (o->reason)
+		v->in.reason = o->exempt ? SW_REASON_EXEMPT : SW_REASON_EXPLAINED;
+	if (o->reason)
+		snprintf(v->reason, sizeof v->reason, "%s", o->reason);
+	compare(v);
+	if (!o->reason && v->outcome.downgrade) {
+		v->in.reason = SW_REASON_EXPLAINED;
+		if (b->disabled[0])
+			snprintf(v->reason, sizeof v->reason, "%s", b->disabled);
+		else
+			snprintf(v->reason, sizeof v->reason, "%s is the best usable here",
+			         v->backend);
+		compare(v);
+	}
+	sw_facts *f = &o->f.facts;
+	f->mode = o->policy.policy.mode;
+	f->network = v->derived.network;
+	if (!b->confined)
+		return 0;
+	size_t n = 0, max = sizeof v->roots / sizeof v->roots[0];
+	for (size_t i = 0; i < b->confined->n_writable_roots && n < max; i++)
+		v->roots[n++] = sw_str_of(b->confined->writable_roots[i]);
+	for (size_t i = 0; i < b->confined->n_private_roots && n < max; i++)
+		v->roots[n++] = sw_str_of(b->confined->private_roots[i]);
+	f->writable_roots = v->roots;
+	f->n_writable_roots = n;
+	f->enforcement = b->confined->enforcement;
+	f->cwd = sw_str_of(b->confined->cwd);
+	return 0;
+}
+
 void run_cli_level_facts(run_cli_level *v, sw_facts *facts)
 {
 	const sw_derived *d = &v->derived;
-	if (d->basis == SW_BASIS_UNKNOWN)
+	if (v->built || d->basis == SW_BASIS_UNKNOWN)
 		return;
 	if (facts->network == SW_NETWORK_UNKNOWN)
 		facts->network = d->network;
@@ -109,7 +164,8 @@ void run_cli_level_after(run_cli_level *v, const sw_result *r)
 
 void run_cli_level_free(run_cli_level *v)
 {
-	sw_derived_clear(&v->derived);
+	if (!v->built)
+		sw_derived_clear(&v->derived);
 }
 
 static json_t *guarantees(uint32_t bits)
@@ -135,7 +191,7 @@ json_t *run_cli_level_json(const run_cli_level *v)
 	json_object_set_new(o, "violation", json_boolean(l->violation));
 	json_object_set_new(o, "contained", json_boolean(l->contained));
 	char why[1024] = "";
-	if (l->lost)
+	if (l->lost && !v->built)
 		sw_derived_reason(&v->derived, l->lost, why, sizeof why);
 	json_object_set_new(o, "reason", sw_json_z(v->reason[0] ? v->reason : why[0] ? why : NULL));
 	return o;

@@ -50,21 +50,13 @@ static const option_row rows[] = {
     {"device", TAKE_TEXT, AT(device), 0, 0},
     {"id", TAKE_TEXT, AT(id), 0, 0},
     {"db", TAKE_TEXT, AT(db), 0, 0},
-    {"sandbox", TAKE_TEXT, AT(sandbox), 0, 0},
-    {"workspace", TAKE_TEXT, AT(workspace), 0, 0},
-    {"image", TAKE_TEXT, AT(image), 0, 0},
     {"verdict-file", TAKE_TEXT, AT(verdict_file), 0, 0},
     {"label", TAKE_LIST, AT(labels), AT(n_labels), RUN_LABELS_MAX},
-    {"readable", TAKE_LIST, AT(readable), AT(n_readable), RUN_PATHS_MAX},
-    {"writable", TAKE_LIST, AT(writable), AT(n_writable), RUN_PATHS_MAX},
-    {"env", TAKE_LIST, AT(env), AT(n_env), RUN_PATHS_MAX},
     {"deadline", TAKE_DURATION, AT(deadline_ns), 0, 0},
     {"grace", TAKE_DURATION, AT(grace_ns), 0, 0},
     {"keep-output", TAKE_NUMBER, AT(keep_output), 0, 1u << 20},
     {"verdict-fd", TAKE_FD, 0, 0, 0},
     {"keep-fd", TAKE_OTHER, 0, 0, 0},
-    {"memory-mb", TAKE_OTHER, 0, 0, 0},
-    {"cpus", TAKE_OTHER, 0, 0, 0},
     {"audit", TAKE_OTHER, 0, 0, 0},
     {"network", TAKE_OTHER, 0, 0, 0},
     {"cwd", TAKE_OTHER, 0, 0, 0},
@@ -94,7 +86,6 @@ static bool open_fd(const char *z, int *out)
 static int take_other(run_cli_options *o, cli_args *a, const char *v)
 {
 	const cli_verb *self = a->verb;
-	long n;
 	if (!strcmp(a->name, "keep-fd")) {
 		if (o->n_keep_fds == RUN_KEEP_FDS_MAX)
 			return cli_usage_error(self, "at most %d --keep-fd", RUN_KEEP_FDS_MAX);
@@ -102,19 +93,6 @@ static int take_other(run_cli_options *o, cli_args *a, const char *v)
 			return cli_usage_error(self, "--keep-fd %.20s is not an open descriptor",
 			                       v);
 		o->n_keep_fds++;
-		return 0;
-	}
-	if (!strcmp(a->name, "memory-mb")) {
-		if (!number(v, 1, 1 << 24, &n))
-			return cli_usage_error(self, "--memory-mb needs a number from 1");
-		o->memory_mb = (unsigned)n;
-		return 0;
-	}
-	if (!strcmp(a->name, "cpus")) {
-		char *end;
-		o->cpus = strtod(v, &end);
-		if (*end || end == v || !(o->cpus > 0 && o->cpus < 4096))
-			return cli_usage_error(self, "--cpus needs a number above 0");
 		return 0;
 	}
 	if (!strcmp(v, "required"))
@@ -225,6 +203,9 @@ static int take_option(run_cli_options *o, cli_args *a)
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		if (!strcmp(a->name, rows[i].name))
 			return take_row(o, a, &rows[i]);
+	int taken = probe_cli_policy_option(&o->policy, a);
+	if (taken)
+		return taken < 0 ? -taken : 0;
 	return take_fact(o, a);
 }
 
@@ -233,6 +214,7 @@ int run_cli_parse(run_cli_options *o, const cli_verb *self, int argc, char **arg
 	memset(o, 0, sizeof *o);
 	o->verdict_fd = -1;
 	cli_facts_init(&o->f);
+	probe_cli_policy_init(&o->policy);
 	/* what stands behind the first "--" is the command's, whatever it looks like */
 	int split = 1;
 	while (split < argc && strcmp(argv[split], "--"))
@@ -254,6 +236,7 @@ int run_cli_parse(run_cli_options *o, const cli_verb *self, int argc, char **arg
 		if (!strchr(o->labels[i], '=') || o->labels[i][0] == '=')
 			return cli_usage_error(self, "--label \"%.60s\" is not KEY=VALUE",
 			                       o->labels[i]);
+	o->policy.policy.network = o->network_allowed;
 	o->argv = argv + split + 1;
 	o->argc = argc - split - 1;
 	return 0;

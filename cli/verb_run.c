@@ -14,6 +14,7 @@ typedef struct session {
 	char **argv;
 	size_t argc;
 	const char *backend;
+	run_cli_sandbox box;
 } session;
 
 static int refused(const sw_error *err)
@@ -126,6 +127,9 @@ static int finish(session *s, const sw_run_report *report, const sw_result *r)
 		if (s->o->audit == RUN_AUDIT_REQUIRED)
 			status = SW_RUN_EXIT_REFUSED;
 	}
+	if (r->verdict == SW_VERDICT_RUNNER_FAILED) /* the next status probes afresh */
+		sw_probe_note_failure(NULL, s->backend, r->cause, run_cli_record_id(s->record),
+		                      NULL);
 	json_t *j = run_cli_json(r, report, &s->level, run_cli_record_id(s->record));
 	if (run_cli_publish(s->o, j, &err))
 		sw_error_print(stderr, &err);
@@ -140,7 +144,9 @@ static int supervise(session *s, const sw_pack *pack)
 	run_cli_level_facts(&s->level, &facts);
 	if (o->cwd && o->cwd[0] == '/' && !facts.cwd.len)
 		facts.cwd = sw_str_of(o->cwd);
-	sw_run_options run = {.argv = s->argv,
+	const sw_confined *c = s->box.confined;
+	sw_run_options run = {.argv = c ? c->argv : s->argv,
+	                      .env = c ? c->envp : NULL,
 	                      .backend = s->backend,
 	                      .cwd = o->cwd,
 	                      .deadline_ns = o->deadline_ns,
@@ -178,43 +184,83 @@ static int minimum_met(session *s, int *status)
 	snprintf(why, sizeof why,
 	         "the minimum is not met: %s is missing (effective level %s, basis %s)", missing,
 	         s->level.effective, sw_basis_name(l->basis));
-	*status = unavailable(s, "minimum-not-met", why,
+	*status = unavailable(s, "sandbox-minimum-unmet", why,
 	                      "add the runner's options that give it, or lower --minimum");
 	return 0;
 }
 
-static int run(int argc, char **argv)
+/* Wraps the command, or says why it is not run. 0: go on; else the exit status. */
+static int enter_sandbox(session *s, run_cli_options *o)
 {
-	const cli_verb *self = cli_verb_find("run");
-	static run_cli_options o;
-	int rc = run_cli_parse(&o, self, argc, argv);
-	if (rc)
-		return SW_RUN_EXIT_REFUSED;
-	const sw_pack_set *set = cli_pack_set(o.signatures, o.pack_set);
+	sw_error err;
+	uint32_t minimum = 0;
+	if (o->minimum &&
+	    sw_level_parse(sw_builtin_levels(), sw_str_of(o->minimum), &minimum, NULL, &err))
+		return refused(&err);
+	int rc = run_cli_sandbox_plan(&s->box, o, minimum, &err);
+	if (rc < 0)
+		return refused(&err);
+	s->backend = s->box.confined ? s->box.confined->backend : "none";
+	if (run_cli_level_built(&s->level, o, &s->box, &err))
+		return refused(&err);
+	s->has_level = true;
+	if (rc == 0)
+		return 0;
+	if (open_record(s, &err))
+		return refused(&err);
+	return unavailable(s, s->box.cause, s->box.why, s->box.fix);
+}
+
+static int prepare(session *s, run_cli_options *o)
+{
+	sw_error err;
+	if (o->policy.policy.mode != SW_MODE_UNKNOWN)
+		return enter_sandbox(s, o);
+	sw_run_shape shape;
+	sw_run_detect(s->argv, &shape);
+	s->backend = o->backend ? o->backend : shape.backend;
+	if (run_cli_level_init(&s->level, o, s->argv, s->argc, s->backend, &err))
+		return refused(&err);
+	s->has_level = true;
+	return 0;
+}
+
+static int run_session(session *s, run_cli_options *o)
+{
+	sw_error err;
+	const sw_pack_set *set = cli_pack_set(o->signatures, o->pack_set);
 	if (!set)
 		return SW_RUN_EXIT_REFUSED;
-	static session s;
-	s.o = &o;
-	s.argv = o.argv;
-	s.argc = (size_t)o.argc;
-	sw_run_shape shape;
-	sw_run_detect(s.argv, &shape);
-	s.backend = o.backend ? o.backend : shape.backend;
-	const sw_pack *pack = cli_pack(set, s.backend, SW_PACK_JIT);
+	s->o = o;
+	s->argv = o->argv;
+	s->argc = (size_t)o->argc;
+	int status = prepare(s, o);
+	if (status)
+		return status;
+	const sw_pack *pack = cli_pack(set, s->backend, SW_PACK_JIT);
 	if (!pack)
 		return SW_RUN_EXIT_REFUSED;
-	sw_error err;
-	rc = run_cli_level_init(&s.level, &o, s.argv, s.argc, s.backend, &err);
-	if (rc)
+	if (open_record(s, &err))
 		return refused(&err);
-	s.has_level = true;
-	int status = 0;
-	if (open_record(&s, &err))
-		status = refused(&err);
-	else if (minimum_met(&s, &status))
-		status = supervise(&s, pack);
-	run_cli_record_free(s.record);
-	run_cli_level_free(&s.level);
+	return minimum_met(s, &status) ? supervise(s, pack) : status;
+}
+
+static int run(int argc, char **argv)
+{
+	run_cli_options *o = calloc(1, sizeof *o);
+	session *s = calloc(1, sizeof *s);
+	int status = SW_RUN_EXIT_REFUSED;
+	if (o && s && run_cli_parse(o, cli_verb_find("run"), argc, argv) == 0)
+		status = run_session(s, o);
+	if (s) {
+		run_cli_record_free(s->record);
+		run_cli_level_free(&s->level);
+		run_cli_sandbox_free(&s->box);
+	}
+	if (o)
+		probe_cli_policy_free(&o->policy);
+	free(s);
+	free(o);
 	return status;
 }
 
@@ -225,6 +271,13 @@ const cli_verb cli_verb_run = {
     .help =
         "Runs ARGV, which a sandbox runner (bwrap, docker, ...) wraps already, passes its output\n"
         "through and says what came of it. The answer for people goes to stderr.\n\n"
+        "  --sandbox MODE       wrap ARGV first: read_only, workspace_write, danger_full_access;\n"
+        "                       the best backend that a probe proves here, or --backend B "
+        "unprobed\n"
+        "  --workspace DIR, --readable P, --writable P, --env NAME, --network, --image I,\n"
+        "  --memory-mb N, --cpus N\n"
+        "                       what the wrapped command gets, as for confine\n"
+        "  --allow-unconfined   run without where SANDWITNESS_SANDBOX switches it off\n"
         "  --backend B          the runner, where ARGV does not show it\n"
         "  --deadline D         end the command and all it started after D (30s, 5m)\n"
         "  --grace D            between TERM and KILL (default 1s)\n"
@@ -252,5 +305,6 @@ const cli_verb cli_verb_run = {
         "Exit status: the command's own, 128 + signal; 125: refused or not recordable.\n\n"
         "Examples:\n"
         "  $ sandwitness run -- bwrap --ro-bind / / --unshare-all true\n"
+        "  $ sandwitness run --sandbox read_only -- ls /\n"
         "  $ sandwitness run --deadline 30s -- bwrap --ro-bind / / --unshare-all sh -c 'echo hi'\n",
     .run = run};
