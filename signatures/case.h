@@ -40,7 +40,8 @@ typedef struct sw_case {
 	const char *signature;
 	sw_limit_kind limit;
 	bool has_limit;
-	const char *truth; /* what really happened; NULL: as the verdict says */
+	const json_t *also; /* other backends whose runner's words the output holds; NULL: none */
+	const char *truth;  /* what really happened; NULL: as the verdict says */
 	bool todo;
 	const char *reason; /* why todo */
 	json_t *doc;        /* the whole .yaml */
