@@ -226,24 +226,43 @@ static int build(confine_args *c)
 		return cli_fail(&e);
 	}
 	free(runner);
-	char **argv = s->argv;
-	size_t n = s->argc;
-	char **merged = NULL;
-	if (c->merge) {
-		sw_str *parts = calloc(n + 1, sizeof(*parts));
-		for (size_t i = 0; parts && i < n; i++)
-			parts[i] = sw_str_of(s->argv[i]);
-		rc = parts ? sw_confine_merge_stderr(&merged, &n, parts, s->argc, &e)
-		           : sw_error_set(&e, SW_ENOMEM, "out of memory");
-		free(parts);
-		argv = merged;
+	/*
+	 * bwrap's own first process keeps the environment it was started with, and the command
+	 * can read it in /proc/1/environ. JSON says what to spawn with; a line for a shell must
+	 * bring it along. The clients of containers need theirs.
+	 */
+	size_t n_env = 0, n = 0;
+	while (s->envp && s->envp[n_env])
+		n_env++;
+	bool clean =
+	    !c->json && s->envp && strcmp(s->backend, "docker") && strcmp(s->backend, "podman");
+	sw_str *parts = calloc(n_env + s->argc + 3, sizeof(*parts));
+	char **plain = calloc(n_env + s->argc + 3, sizeof(*plain)), **merged = NULL;
+	if (parts && plain) {
+		if (clean) {
+			plain[n++] = (char *)(uintptr_t) "/usr/bin/env";
+			plain[n++] = (char *)(uintptr_t) "-i";
+			for (size_t i = 0; i < n_env; i++)
+				plain[n++] = s->envp[i];
+		}
+		for (size_t i = 0; i < s->argc; i++)
+			plain[n++] = s->argv[i];
+		for (size_t i = 0; i < n; i++)
+			parts[i] = sw_str_of(plain[i]);
+		if (c->merge)
+			rc = sw_confine_merge_stderr(&merged, &n, parts, n, &e);
+	} else {
+		rc = sw_error_set(&e, SW_ENOMEM, "out of memory");
 	}
+	char **argv = merged ? merged : plain;
 	if (rc)
 		rc = cli_fail(&e);
 	else if (c->json)
 		cli_print_json(stdout, confined_json(c, s, argv, n));
 	else
 		print_argv(argv, n);
+	free(parts);
+	free(plain);
 	sw_argv_free(merged);
 	sw_confined_free(s);
 	return rc;
@@ -282,8 +301,10 @@ const cli_verb cli_verb_confine = {
         "MODE is read_only, workspace_write or danger_full_access (argv unchanged).\n"
         "B is bwrap (default), landlock, podman, docker or seatbelt.\n"
         "--json gives argv, env to spawn with, writable roots, guarantees and what a runtime may\n"
-        "say about the tool; without it one line for a shell. Values of --env variables stand in\n"
-        "the argv of bwrap and landlock, where other users of the machine can see them.\n\n"
+        "say about the tool. Spawn with that env: bwrap's first process keeps what it was started\n"
+        "with, and the command can read it there. Without --json: one line for a shell, which\n"
+        "clears the environment itself. Values of --env variables stand in the argv of bwrap and\n"
+        "landlock, where other users of the machine can see them.\n\n"
         "  --merge-stderr     wrap in  /bin/sh -c 'exec \"$@\" 2>&1' sh ARGV, so that a runtime\n"
         "                     that captures one stream sees the runner's own messages too;\n"
         "                     alone, without --sandbox, it only does that\n"

@@ -253,10 +253,22 @@ static bool granted_by_name(const sw_confine_policy *p, const char *path)
 	return false;
 }
 
+/* What a grant costs. A container is run by the daemon whose socket would be shown. */
+static void give_away(cf_build *b, const cf_builder *with, const char *path)
+{
+	const sw_confine_host *host = b->policy->host;
+	bool sockets =
+	    sw_path_daemon_socket(path) ||
+	    (with->client && (sw_path_covers(path, "/run") || sw_path_covers(path, "/var/run")));
+	if (sw_path_private(path, host ? host->home : NULL))
+		b->gives_away |= SW_G(FS_READ);
+	if (sockets)
+		b->gives_away |= SW_GUARANTEES_ISOLATING;
+}
+
 static int gather_mounts(cf_build *b, const cf_builder *with)
 {
 	const sw_confine_policy *p = b->policy;
-	const char *home = p->host ? p->host->home : NULL;
 	size_t masks = p->host && with->base_mounts && !p->no_mask ? p->host->n_masks : 0;
 	size_t max = cf_system_folders_n + 8 + p->n_readable + p->n_writable + masks;
 	b->mounts = calloc(max, sizeof(*b->mounts));
@@ -273,14 +285,14 @@ static int gather_mounts(cf_build *b, const cf_builder *with)
 		mount_add(b, CF_TMPFS, "/tmp");
 	}
 	mount_add(b, p->mode == SW_MODE_WORKSPACE_WRITE ? CF_RW : CF_RO, p->workspace);
-	b->reads_private = sw_path_private(p->workspace, home);
+	give_away(b, with, p->workspace);
 	for (size_t i = 0; i < p->n_readable; i++) {
 		mount_add(b, CF_RO, p->readable[i]);
-		b->reads_private |= sw_path_private(p->readable[i], home);
+		give_away(b, with, p->readable[i]);
 	}
 	for (size_t i = 0; i < p->n_writable; i++) {
 		mount_add(b, CF_RW, p->writable[i]);
-		b->reads_private |= sw_path_private(p->writable[i], home);
+		give_away(b, with, p->writable[i]);
 	}
 	for (size_t i = 0; i < masks; i++)
 		if (!granted_by_name(p, p->host->masks[i]))
@@ -393,8 +405,7 @@ static int confined(sw_confined *c, const cf_builder *with, const sw_confine_pol
 	}
 	if (p->network)
 		c->guarantees &= ~SW_G(NETWORK);
-	if (b.reads_private)
-		c->guarantees &= ~SW_G(FS_READ);
+	c->guarantees &= ~b.gives_away;
 	c->enforcement = p->partial ? SW_ENFORCEMENT_PARTIAL : SW_ENFORCEMENT_FULL;
 	c->argv = b.args.v;
 	c->argc = b.args.n;
@@ -431,6 +442,11 @@ int sw_confine(sw_confined **out, const char *backend, const sw_confine_policy *
 	}
 	if (!danger && (rc = check_policy(policy, err)))
 		return rc;
+	for (size_t i = 0; !danger && with->client && i < policy->n_readable; i++)
+		if (!strcmp(policy->readable[i], "/"))
+			return bad_path(err, "readable path", "/",
+			                "cannot be mounted in a container",
+			                "name the folders that are needed");
 	sw_confined *c = calloc(1, sizeof(*c));
 	if (!c)
 		return sw_error_set(err, SW_ENOMEM, "out of memory");

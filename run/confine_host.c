@@ -53,10 +53,11 @@ int sw_confine_host_read(sw_confine_host *out, sw_error *err)
 	char buf[4096], *home = NULL, real[SW_PATH_MAX];
 	if (!getpwuid_r(geteuid(), &pw, buf, sizeof(buf), &found) && found)
 		home = found->pw_dir;
-	if (!home || *home != '/' || !strcmp(home, "/"))
-		home = getenv("HOME");
-	if (home && realpath(home, real) && strcmp(real, "/"))
-		out->home = strdup(real);
+	/* accounts of services name a home that is not there: then $HOME is what there is */
+	const char *const homes[] = {home, getenv("HOME")};
+	for (size_t i = 0; i < 2 && !out->home; i++)
+		if (homes[i] && *homes[i] == '/' && realpath(homes[i], real) && strcmp(real, "/"))
+			out->home = strdup(real);
 
 	for (size_t i = 0; i < sizeof(private_files) / sizeof(*private_files); i++)
 		mask_if_readable(&masks, private_files[i]);

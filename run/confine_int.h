@@ -34,7 +34,7 @@ typedef struct cf_build {
 	cf_list args;
 	cf_mount *mounts; /* base, workspace, readable, writable, masks; parents first */
 	size_t n_mounts;
-	bool reads_private; /* a grant shows private files of the host */
+	uint32_t gives_away; /* guarantees that a grant undoes: private files, daemon sockets */
 } cf_build;
 
 typedef struct cf_builder {

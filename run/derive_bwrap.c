@@ -168,6 +168,7 @@ static void handle(bw *b, char *const *v, size_t before)
 static void judge(bw *b)
 {
 	dv *d = b->d;
+	bool started_clean = d->have & SW_G(ENV); /* env -i before it */
 	d->have |= SW_G(FS_WRITE) | SW_G(FS_READ);
 	d->have |= b->net ? SW_G(NETWORK) : 0;
 	d->have |= b->pid ? SW_G(PID) : 0;
@@ -194,6 +195,10 @@ static void judge(bw *b)
 	for (size_t i = 0; i < sizeof(missing) / sizeof(*missing); i++)
 		if (!(have & missing[i].guarantee))
 			dv_lose(d, missing[i].guarantee, "%s", missing[i].text);
+	if (b->clearenv && b->pid && !started_clean)
+		dv_note(d, "bwrap's first process keeps its own environment in /proc/1/environ: "
+		           "start it with "
+		           "an empty one");
 	/* The command can mount, and so makes a read-only bind writable and lifts what hides. */
 	if (b->add_caps)
 		dv_lose(d, SW_G(FS_WRITE) | SW_G(FS_READ),
