@@ -116,7 +116,7 @@ static const struct {
     {"crun", &run_attest_oci, true},        {"systemd-run", &run_attest_systemd, true},
     {"setpriv", &kernel_method, true},      {"chroot", &kernel_method, true},
     {"unshare", &kernel_method, true},      {"landrun", &kernel_method, true},
-    {"landlock-run", &kernel_method, true}, {"landlock", &kernel_method, true},
+    {"landlock-run", &kernel_method, true}, {"landlock", &run_attest_launcher, false},
 };
 
 static int copy_argv(run_attest *a, char *const *argv, sw_error *err)
@@ -185,6 +185,10 @@ int run_attest_new(run_attest **out, char *const *argv, const sw_run_shape *shap
 void run_attest_spawned(run_attest *a, pid_t pid)
 {
 	a->pid = pid;
+	if (a->child_fd >= 0 && a->method == &run_attest_launcher) {
+		close(a->child_fd); /* its end is what tells */
+		a->child_fd = -1;
+	}
 	if (a->method && a->method->look) {
 		a->look_step = LOOK_FIRST;
 		a->next_look = sw_monotonic_ns() + LOOK_FIRST;

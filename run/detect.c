@@ -193,6 +193,10 @@ void sw_run_detect(char *const *argv, sw_run_shape *out)
 	}
 	at = through_passing(argv, at, argc);
 	const char *backend = at < argc ? run_backend_of_program(argv[at]) : NULL;
+	bool own = !backend && at + 1 < argc && !strcmp(argv[at + 1], "__landlock") &&
+	           !strcmp(base_name(argv[at]), "sandwitness");
+	if (own)
+		backend = "landlock";
 	if (!backend) {
 		out->runner = out->merge_wrapper ? 4 : 0;
 		out->command = out->runner;
@@ -202,6 +206,14 @@ void sw_run_detect(char *const *argv, sw_run_shape *out)
 	out->backend = backend;
 	out->runner = at;
 	out->options = at + 1;
+	if (own) { /* sandwitness __landlock OPTIONS -- ARGV */
+		out->options++;
+		for (size_t i = out->options; i + 1 < argc; i++)
+			if (!strcmp(argv[i], "--")) {
+				out->command = i + 1;
+				break;
+			}
+	}
 	for (size_t i = 0; i < sizeof lookers / sizeof lookers[0]; i++)
 		if (!strcmp(backend, lookers[i].backend))
 			lookers[i].look(argv, argc, out);

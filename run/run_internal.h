@@ -178,6 +178,7 @@ struct run_attest {
 	bool exit_code_seen, child_pid_seen;
 	bool foreign;    /* something else wrote to it or shut it down */
 	bool silenced;   /* the latter */
+	bool ended;      /* the launcher's pipe has ended */
 	char text[4096]; /* an object that is not complete yet */
 	size_t text_len;
 	/* records */
@@ -210,8 +211,8 @@ bool run_attest_insert(run_attest *a, size_t at, const char *one, const char *tw
 /* Is a process of pid's tree (itself included) executing another file than the runner? */
 bool run_other_program_runs(pid_t pid, const sw_run_program *runner, int depth);
 
-extern const run_attest_method run_attest_status_fd, run_attest_engine, run_attest_oci,
-    run_attest_systemd;
+extern const run_attest_method run_attest_status_fd, run_attest_launcher, run_attest_engine,
+    run_attest_oci, run_attest_systemd;
 
 /* ---- helper.c: a small program's output, bounded in time and size ---- */
 int run_helper(char *const *argv, int64_t timeout_ns, char *out, size_t out_size, int *exit_code);

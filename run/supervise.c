@@ -270,7 +270,7 @@ static int watch(run_loop *l, const keep_list *keep, sw_error *err)
 	return rc;
 }
 
-int sw_run_supervise(const sw_run_options *o, sw_run_report *r, sw_error *err)
+static int supervise(const sw_run_options *o, sw_run_report *r, sw_error *err)
 {
 	memset(r, 0, sizeof *r);
 	if (!o->argv || !o->argv[0]) {
@@ -319,6 +319,52 @@ int sw_run_supervise(const sw_run_options *o, sw_run_report *r, sw_error *err)
 	}
 	run_attest_free(l->attest);
 	free(l);
+	return rc;
+}
+
+/*
+ * `/usr/bin/env -i A=1 /path/of/runner ...`, as `confine` prints it: the same environment
+ * without env(1) in between, so that the runner is the process that is watched. How many
+ * arguments to skip; *env is then a new array, else NULL.
+ */
+static size_t unwrap_env(char *const *argv, char ***env)
+{
+	*env = NULL;
+	if (strcmp(argv[0], "/usr/bin/env") || !argv[1] || strcmp(argv[1], "-i"))
+		return 0;
+	size_t n = 2;
+	while (argv[n] && strchr(argv[n], '=') && argv[n][0] != '=' && argv[n][0] != '-')
+		n++;
+	if (!argv[n] || argv[n][0] != '/')
+		return 0;
+	char **list = calloc(n, sizeof *list);
+	if (!list)
+		return 0;
+	size_t k = 0;
+	for (size_t i = 2; i < n; i++) {
+		size_t name = strcspn(argv[i], "=") + 1, at = 0;
+		while (at < k && strncmp(list[at], argv[i], name))
+			at++;
+		list[at] = argv[i]; /* the last assignment of a name holds */
+		if (at == k)
+			k++;
+	}
+	*env = list;
+	return n;
+}
+
+int sw_run_supervise(const sw_run_options *given, sw_run_report *r, sw_error *err)
+{
+	sw_run_options changed = *given;
+	const sw_run_options *o = &changed;
+	char **env = NULL;
+	size_t skip = given->argv && given->argv[0] ? unwrap_env(given->argv, &env) : 0;
+	if (skip) {
+		changed.argv = given->argv + skip;
+		changed.env = env;
+	}
+	int rc = supervise(o, r, err);
+	free(env);
 	return rc;
 }
 

@@ -111,6 +111,39 @@ run --requested bwrap --verdict-file "$v" -- bwrap --nosuchoption true 2>/dev/nu
 is "$as: an argv that is not understood is basis unknown" "$(field "$v" level.basis)" unknown
 is "$as: and never counted as contained" "$(field "$v" level.contained)" false
 
+# --- wrapping the command ourselves
+ws=$tap_dir/ws
+mkdir -p "$ws"
+export XDG_STATE_HOME=$tap_dir/state
+for b in bwrap landlock; do
+	box_of=(--backend $b --sandbox workspace_write --workspace "$ws" --verdict-file "$v")
+	run "${box_of[@]}" -- sh -c 'echo x >written && touch /usr/denied' >"$tap_dir/out" 2>&1
+	is "$as: --sandbox $b: what is written to the workspace arrives" "$(cat "$ws/written")" x
+	is "$as: --sandbox $b: a write outside is denied" "$(field "$v" verdict)" sandbox_denied
+	is "$as: --sandbox $b: the start is attested" "$(field "$v" started)" yes
+	is "$as: --sandbox $b: the level is built" "$(field "$v" level.effective) $(field "$v" level.basis)" "$b built"
+	run "${box_of[@]}" -- nosuchcommand >"$tap_dir/out" 2>&1
+	is "$as: --sandbox $b: a missing command is stage exec, not started" \
+		"$(field "$v" verdict) $(field "$v" stage) $(field "$v" started)" "runner_failed exec no"
+	rm -f "$ws/written"
+	eval "$(printf '%q ' "$sw" run --db "$db" --verdict-file "$v" --) $("$sw" confine --backend $b \
+		--sandbox workspace_write --workspace "$ws" -- sh -c 'exit 4')"
+	is "$as: what confine prints for $b runs attested" "$? $(field "$v" backend) $(field "$v" started)" "4 $b yes"
+done
+run --sandbox read_only --workspace "$ws" --verdict-file "$v" -- sh -c 'touch in' >/dev/null 2>&1
+is "$as: --sandbox without --backend takes a proved one" "$(field "$v" verdict)" sandbox_denied
+SANDWITNESS_SANDBOX=Off run --sandbox read_only --verdict-file "$v" -- touch "$ws/ran" 2>"$tap_dir/err"
+is "$as: the disabling variable refuses" "$? $(field "$v" verdict) $(field "$v" cause)" \
+	"125 sandbox_unavailable sandbox-disabled"
+like "$as: the refusal says that nothing was executed" "$(cat "$tap_dir/err")" 'nothing was executed'
+is "$as: and nothing was, again" "$(ls "$ws")" ""
+METNOS_SANDBOX=0 run --sandbox read_only --allow-unconfined --verdict-file "$v" -- echo free >"$tap_dir/out" 2>/dev/null
+is "$as: --allow-unconfined runs without" "$? $(cat "$tap_dir/out")" "0 free"
+is "$as: and records the downgrade" "$(field "$v" level.downgrade) $(field "$v" level.effective)" \
+	"true process_group"
+run --sandbox read_only --backend landlock --minimum network --verdict-file "$v" -- touch "$ws/ran" 2>/dev/null
+is "$as: a pinned backend below the minimum refuses" "$? $(field "$v" verdict)" "125 sandbox_unavailable"
+
 # --- time and leftovers
 start=$(date +%s%N)
 run --deadline 300ms --verdict-file "$v" -- "${box[@]}" --new-session sleep 1000 2>/dev/null
