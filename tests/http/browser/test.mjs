@@ -167,7 +167,8 @@ const quiet = (page, name) => {
 	await shot(page, "detail-light");
 	await page.keyboard.press("Escape");
 	await page.waitForFunction(() => !document.getElementById("detail").open);
-	ok(!page.url().includes("id="), "Escape closes it");
+	await page.waitForFunction(() => !location.hash.includes("id="));
+	ok(true, "Escape closes it, and the address says so");
 	ok(await page.evaluate(() => document.activeElement.closest("#records") !== null), "and the focus is back in the list");
 	await page.keyboard.press("/");
 	equal(await page.evaluate(() => document.activeElement.id), "f-more", "a slash goes to the filter");
