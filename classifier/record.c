@@ -276,6 +276,18 @@ static void keep_denials(evaluation *e)
 	scan->long_counted_b |= gates_b != 0;
 }
 
+/* Some fatal of another position still counts on the line. */
+static bool still_blocked(const sw_scan *scan, const sw_kept_line *line)
+{
+	for (uint32_t k = 0; k < scan->pack->n_order[SW_KIND_FATAL]; k++) {
+		const sw_mark *m =
+		    sw_mark_get(scan, SW_MARK_BLOCKED, scan->pack->order[SW_KIND_FATAL][k]);
+		if (m && m->line == line)
+			return true;
+	}
+	return false;
+}
+
 /* A line of the command: nothing printed before it can be the runner's last word. */
 static void command_line(sw_scan *scan)
 {
@@ -291,8 +303,12 @@ static void command_line(sw_scan *scan)
 		unmark(scan, SW_MARK_FATAL, i);
 		unmark(scan, SW_MARK_BLOCKED, i);
 	}
-	for (uint32_t k = 0; k < scan->pack->n_order[SW_KIND_DENIAL]; k++)
-		unmark(scan, SW_MARK_BOTH, scan->pack->order[SW_KIND_DENIAL][k]);
+	for (uint32_t k = 0; k < scan->pack->n_order[SW_KIND_DENIAL]; k++) {
+		uint32_t i = scan->pack->order[SW_KIND_DENIAL][k];
+		const sw_mark *both = sw_mark_get(scan, SW_MARK_BOTH, i);
+		if (both && !still_blocked(scan, both->line))
+			unmark(scan, SW_MARK_BOTH, i);
+	}
 }
 
 void sw_segment_done(sw_scan *scan, const sw_segment *seg)
