@@ -66,21 +66,35 @@ typedef struct sw_gram {
 	uint32_t next; /* chain of the bucket, 0: end */
 } sw_gram;
 
+/* Literals of seven bytes and more: a bit map of 4-byte grams, probed at every fourth byte. */
 typedef struct sw_gram_table {
-	uint32_t *bitmap;  /* 2^16 bits */
+	uint32_t *bitmap;
 	uint32_t *buckets; /* heads, 1-based into grams */
 	uint32_t n_grams;
 	sw_gram *grams;
-	uint32_t stride;
-	bool used;
 } sw_gram_table;
+
+/*
+ * Literals of four to six bytes: three bytes each, looked for at every byte. Bit b of
+ * lo[k][x & 15] & hi[k][x >> 4] says that x can be the k-th byte of a literal of bucket b.
+ */
+typedef struct sw_short_table {
+	unsigned char lo[3][16], hi[3][16];
+	unsigned char byte[3][256]; /* the same for whole bytes */
+	uint32_t *literals;
+	uint32_t n_literals;
+} sw_short_table;
 
 typedef struct sw_filter {
 	sw_literal *literals;
 	uint32_t n_literals;
 	sw_literal_user *users;
-	sw_gram_table tables[2]; /* stride 4 for literals of 7 bytes and more; the short ones */
+	sw_gram_table grams;
+	sw_short_table shorts;
 } sw_filter;
+
+/* A filter has two tables; both are to be asked. */
+enum { SW_TABLE_GRAMS, SW_TABLE_SHORTS, SW_TABLES };
 
 /* How often in a MiB of ordinary logs the fast scan would stop for this folded literal (>= 4
  * bytes). */
@@ -94,14 +108,34 @@ typedef bool (*sw_filter_fn)(void *payload, uint32_t literal, size_t at);
 int sw_filter_build(sw_filter *f, const sw_literal_use *uses, uint32_t n);
 void sw_filter_free(sw_filter *f);
 /*
- * First candidate position at or after `from` in p[0..n): an index at which a gram
- * of the filter's stands, or n. `which` is the table. Pure speed; sw_filter_verify
- * confirms.
+ * First candidate position at or after `from` in p[0..n): an index at which part of
+ * one of the table's literals stands, or n. sw_filter_verify confirms.
  */
-size_t sw_filter_next(const sw_gram_table *t, const char *p, size_t n, size_t from);
-/* Reports the literals that have a gram at p + at. False: the callback stopped. */
-bool sw_filter_verify(const sw_filter *f, const sw_gram_table *t, const char *p, size_t n,
-                      size_t at, sw_filter_fn fn, void *payload);
+size_t sw_filter_next(const sw_filter *f, int table, const char *p, size_t n, size_t from);
+/* Reports the literals whose part stands at p + at. False: the callback stopped. */
+bool sw_filter_verify(const sw_filter *f, int table, const char *p, size_t n, size_t at,
+                      sw_filter_fn fn, void *payload);
+/* Every literal in the text, until the callback stops. */
+void sw_filter_all(const sw_filter *f, const char *p, size_t n, sw_filter_fn fn, void *payload);
+/* The plain C ways, for machines without vectors and for tests. */
+size_t sw_grams_next_plain(const sw_gram_table *t, const char *p, size_t n, size_t from);
+size_t sw_shorts_next_plain(const sw_short_table *t, const char *p, size_t n, size_t from);
+/* filter_gram.c, filter_short.c */
+int sw_grams_build(sw_gram_table *t, const sw_literal *literals, uint32_t n);
+void sw_grams_free(sw_gram_table *t);
+size_t sw_grams_next(const sw_gram_table *t, const char *p, size_t n, size_t from);
+int sw_shorts_build(sw_short_table *t, const sw_literal *literals, uint32_t n);
+void sw_shorts_free(sw_short_table *t);
+size_t sw_shorts_next(const sw_short_table *t, const char *p, size_t n, size_t from);
+#define SW_LONG_MIN 7 /* bytes of a literal that goes to the grams */
+#define SW_GRAM_FOLD 0x20202020u
+#define SW_GRAM_FACTOR 0x9E3779B1u
+#define SW_GRAM_MAP_BITS 17 /* 16 KiB: half of the usual L1 data cache */
+#define SW_GRAM_BUCKET_BITS 12
+static inline uint32_t sw_gram_bucket(uint32_t folded)
+{
+	return (folded * SW_GRAM_FACTOR) >> (32 - SW_GRAM_BUCKET_BITS);
+}
 
 /* ---- packs in memory (pack.c) ---- */
 
@@ -144,9 +178,9 @@ struct sw_pack {
 	uint32_t n_prefix_patterns;
 	uint32_t n_gates;                    /* denial gates; gate 0 admits all */
 	uint16_t gate_sig[SW_GATES_MAX + 1]; /* a signature that has the gate */
-	uint32_t *denial_words; /* bit set of the denials */
+	uint32_t *denial_words;              /* bit set of the denials */
 	sw_filter filter;
-	sw_filter vetoes; /* looked for on lines with a denial only */
+	sw_filter vetoes;       /* looked for on lines with a denial only */
 	uint16_t *short_vetoes; /* those with a literal too short for a filter */
 	uint32_t n_short_vetoes;
 	struct sw_chunk *chunks; /* memory of literals and expanded regexes */

@@ -79,13 +79,7 @@ static bool note(void *payload, uint32_t literal, size_t at)
 static void find_literals(explainer *x, const sw_visible *v)
 {
 	memset(x->words, 0, x->n_words * sizeof(*x->words));
-	for (int t = 0; t < 2; t++) {
-		const sw_gram_table *g = &x->pack->filter.tables[t];
-		if (!g->used)
-			continue;
-		for (size_t at = 0; (at = sw_filter_next(g, v->ptr, v->len, at)) < v->len; at++)
-			sw_filter_verify(&x->pack->filter, g, v->ptr, v->len, at, note, x);
-	}
+	sw_filter_all(&x->pack->filter, v->ptr, v->len, note, x);
 }
 
 typedef void (*sig_fn)(explainer *x, line *l, const sw_sig *sig);

@@ -231,7 +231,8 @@ typedef struct veto_search {
 
 static bool veto_agrees(const veto_search *s, const sw_sig *sig)
 {
-	return !sig->regex || run_regex(sw_sig_code(s->pack, sig), s->m, s->v->ptr, s->v->len, 0) == SW_MATCH_YES;
+	return !sig->regex ||
+	       run_regex(sw_sig_code(s->pack, sig), s->m, s->v->ptr, s->v->len, 0) == SW_MATCH_YES;
 }
 
 static bool veto_literal(void *payload, uint32_t literal, size_t at)
@@ -247,13 +248,7 @@ static bool veto_literal(void *payload, uint32_t literal, size_t at)
 bool sw_vetoed(const sw_pack *pack, sw_matcher *m, const sw_visible *v)
 {
 	veto_search s = {.pack = pack, .m = m, .v = v};
-	for (int t = 0; t < 2 && !s.found; t++) {
-		const sw_gram_table *g = &pack->vetoes.tables[t];
-		if (!g->used)
-			continue;
-		for (size_t at = 0; !s.found && (at = sw_filter_next(g, v->ptr, v->len, at)) < v->len; at++)
-			sw_filter_verify(&pack->vetoes, g, v->ptr, v->len, at, veto_literal, &s);
-	}
+	sw_filter_all(&pack->vetoes, v->ptr, v->len, veto_literal, &s);
 	for (uint32_t i = 0; i < pack->n_short_vetoes && !s.found; i++) {
 		const sw_sig *sig = &pack->sigs[pack->short_vetoes[i]];
 		s.found = sw_literal_in(sig, v->ptr, v->len, NULL) && veto_agrees(&s, sig);

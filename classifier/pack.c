@@ -416,7 +416,8 @@ static int build_filter(sw_pack *pack, sw_filter *filter, bool (*wanted)(const s
 			uses[at++] = (sw_literal_use){.text = sig->literals[k],
 			                              .len = sig->literal_lens[k],
 			                              .sig = i,
-			                              .place = sig->places ? sig->places[k] : SW_PLACE_UNKNOWN};
+			                              .place = sig->places ? sig->places[k]
+			                                                   : SW_PLACE_UNKNOWN};
 	}
 	int rc = sw_filter_build(filter, uses, (uint32_t)n);
 	free(uses);

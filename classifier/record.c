@@ -17,8 +17,8 @@ typedef struct evaluation {
 	uint16_t fatals[FATALS_MAX], denials[DENIALS_MAX];
 	size_t n_fatals, n_denials;
 	sw_capture captures[DENIALS_MAX]; /* of denials */
-	bool blocked;             /* a scope-any denial matches */
-	bool both;                /* blocked where a fatal would have counted */
+	bool blocked;                     /* a scope-any denial matches */
+	bool both;                        /* blocked where a fatal would have counted */
 	bool downgrade;
 	int prefix, informational, vetoed; /* -1: not looked at yet */
 } evaluation;
@@ -189,8 +189,8 @@ static sw_confidence ownership(evaluation *e, uint32_t i, const sw_capture *c)
 {
 	const sw_sig *sig = &e->scan->pack->sigs[i];
 	sw_confidence confidence;
-	if (sig->gate || has_prefix(e) || informational(e) || e->downgrade || e->n_fatals || vetoed(e) ||
-	    !sw_facts_decide(sig, &e->scan->facts, c, &confidence))
+	if (sig->gate || has_prefix(e) || informational(e) || e->downgrade || e->n_fatals ||
+	    vetoed(e) || !sw_facts_decide(sig, &e->scan->facts, c, &confidence))
 		return SW_CONFIDENCE_NONE;
 	return confidence;
 }
@@ -203,12 +203,14 @@ static void find_matches(evaluation *e)
 	sw_confidence owned = SW_CONFIDENCE_NONE;
 	for (int denials = 0; denials < 2; denials++) {
 		for (uint32_t w = 0; w < scan->n_hit_words; w++) {
-			uint32_t bits = scan->hit_words[w] & (denials ? pack->denial_words[w] : ~pack->denial_words[w]);
+			uint32_t bits = scan->hit_words[w] &
+			                (denials ? pack->denial_words[w] : ~pack->denial_words[w]);
 			for (; bits; bits &= bits - 1) {
 				uint32_t i = w * 32 + (uint32_t)__builtin_ctz(bits);
 				const sw_sig *sig = &pack->sigs[i];
 				sw_capture c = {0};
-				if (owned && sig->confidence <= owned && sig->def->scope == SW_SCOPE_COMMAND)
+				if (owned && sig->confidence <= owned &&
+				    sig->def->scope == SW_SCOPE_COMMAND)
 					continue;
 				if (!matches(e, sig, &c))
 					continue;
@@ -314,7 +316,8 @@ static void command_line(sw_scan *scan)
 void sw_segment_done(sw_scan *scan, const sw_segment *seg)
 {
 	evaluation e;
-	e.scan = scan; /* the arrays stay as they are: clearing them would cost more than the segment */
+	e.scan =
+	    scan; /* the arrays stay as they are: clearing them would cost more than the segment */
 	e.seg = seg;
 	e.line = NULL;
 	e.n_fatals = e.n_denials = 0;

@@ -109,13 +109,7 @@ static bool check_literal(void *payload, uint32_t literal, size_t at)
 /* Notes every signature whose literal stands in the text. */
 static void note_all(sw_scan *s, const char *p, size_t n)
 {
-	for (int t = 0; t < 2; t++) {
-		const sw_gram_table *g = &s->pack->filter.tables[t];
-		if (!g->used)
-			continue;
-		for (size_t at = 0; (at = sw_filter_next(g, p, n, at)) < n; at++)
-			sw_filter_verify(&s->pack->filter, g, p, n, at, note_literal, s);
-	}
+	sw_filter_all(&s->pack->filter, p, n, note_literal, s);
 }
 
 static bool position_matters(const sw_scan *s)
@@ -241,17 +235,15 @@ static size_t slow_part(sw_scan *s, region *r, size_t at)
 	return at < r->vis_len ? at : r->vis_len;
 }
 
-/* The next place where a literal stands, noted already; the region's length at the end. */
+/* The next place where a literal of table t stands; the region's length at the end. */
 static size_t next_literal(sw_scan *s, const region *r, int t, size_t from)
 {
-	const sw_gram_table *g = &s->pack->filter.tables[t];
-	if (!g->used)
-		return r->vis_len;
+	const sw_filter *filter = &s->pack->filter;
 	bool before = s->hit_any;
 	s->hit_any = false;
-	while ((from = sw_filter_next(g, r->vis, r->vis_len, from)) < r->vis_len) {
+	while ((from = sw_filter_next(filter, t, r->vis, r->vis_len, from)) < r->vis_len) {
 		/* No literal holds a line end, so one that is there lies within a segment. */
-		sw_filter_verify(&s->pack->filter, g, r->vis, r->vis_len, from, check_literal, s);
+		sw_filter_verify(filter, t, r->vis, r->vis_len, from, check_literal, s);
 		if (s->hit_any)
 			break;
 		from++;
@@ -263,8 +255,8 @@ static size_t next_literal(sw_scan *s, const region *r, int t, size_t from)
 /* All segments of the region. */
 static void scan_region(sw_scan *s, region *r)
 {
-	size_t at = slow_part(s, r, 0), next[2];
-	for (int t = 0; t < 2; t++)
+	size_t at = slow_part(s, r, 0), next[SW_TABLES];
+	for (int t = 0; t < SW_TABLES; t++)
 		next[t] = next_literal(s, r, t, at);
 	while (!s->error) {
 		size_t hit = next[0] < next[1] ? next[0] : next[1];
@@ -273,10 +265,9 @@ static void scan_region(sw_scan *s, region *r)
 		/* Every literal of this segment first, then the segment as a whole. */
 		size_t begin = segment_begin(r->vis, at, hit);
 		size_t end = begin + segment_length(r->vis + begin, r->vis_len - begin);
-		for (int t = 0; t < 2; t++) {
-			const sw_gram_table *g = &s->pack->filter.tables[t];
+		for (int t = 0; t < SW_TABLES; t++) {
 			while (next[t] < end) {
-				sw_filter_verify(&s->pack->filter, g, r->vis, r->vis_len, next[t],
+				sw_filter_verify(&s->pack->filter, t, r->vis, r->vis_len, next[t],
 				                 note_literal, s);
 				next[t] = next_literal(s, r, t, next[t] + 1);
 			}
@@ -285,7 +276,7 @@ static void scan_region(sw_scan *s, region *r)
 		at = end < r->vis_len ? end + 1 : end;
 		if (position_matters(s)) {
 			at = slow_part(s, r, at);
-			for (int t = 0; t < 2; t++)
+			for (int t = 0; t < SW_TABLES; t++)
 				if (next[t] < at)
 					next[t] = next_literal(s, r, t, at);
 		}
