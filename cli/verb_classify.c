@@ -1,6 +1,7 @@
 /* sandwitness classify */
 #include "args.h"
 #include "batch.h"
+#include "self_sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 
 typedef struct options {
 	const char *backend, *file, *signatures, *pack_set;
-	bool json, batch, exit_code, timed_out, verbose;
+	bool json, batch, exit_code, timed_out, verbose, no_self_sandbox;
 	cli_facts f;
 } options;
 
@@ -21,9 +22,13 @@ static int parse(options *o, const cli_verb *self, int argc, char **argv)
 	const struct {
 		const char *name;
 		bool *flag;
-	} flags[] = {{"json", &o->json},           {"batch", &o->batch},
-	             {"exit-code", &o->exit_code}, {"timed-out", &o->timed_out},
-	             {"verbose", &o->verbose},     {"observe-ok", &o->f.facts.observe_ok}};
+	} flags[] = {{"json", &o->json},
+	             {"batch", &o->batch},
+	             {"exit-code", &o->exit_code},
+	             {"timed-out", &o->timed_out},
+	             {"verbose", &o->verbose},
+	             {"no-self-sandbox", &o->no_self_sandbox},
+	             {"observe-ok", &o->f.facts.observe_ok}};
 	const struct {
 		const char *name;
 		const char **to;
@@ -117,6 +122,8 @@ static int classify_one(const options *o, const sw_pack_set *set)
 	sw_scan *scan = NULL;
 	sw_result *r = NULL;
 	int status = CLI_USAGE;
+	if (pack && !o->no_self_sandbox)
+		sw_self_sandbox(SW_SELF_PURE, NULL, NULL);
 	if (pack) {
 		int rc = sw_scan_begin(&scan, pack, &o->f.facts, &err);
 		if (!rc)
@@ -141,6 +148,8 @@ static int classify_batch(const options *o, const sw_pack_set *set)
 		sw_error_more(&err, o->file, NULL, NULL);
 		return cli_fail(&err);
 	}
+	if (!o->no_self_sandbox)
+		sw_self_sandbox(SW_SELF_PURE, NULL, NULL);
 	int status = cli_batch(in, stdout, set, o->backend, o->f.facts.observe_ok);
 	if (in != stdin)
 		fclose(in);

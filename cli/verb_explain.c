@@ -1,5 +1,6 @@
 /* sandwitness explain */
 #include "args.h"
+#include "self_sandbox.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 
 typedef struct options {
 	const char *backend, *file, *signatures, *pack_set;
-	bool json, timed_out;
+	bool json, timed_out, no_self_sandbox;
 	cli_facts f;
 } options;
 
@@ -43,7 +44,9 @@ static int parse(options *o, const cli_verb *self, int argc, char **argv)
 			o->file = a.inline_value;
 			continue;
 		}
-		bool taken = strcmp(a.name, "json") == 0 || strcmp(a.name, "timed-out") == 0;
+		bool taken = strcmp(a.name, "json") == 0 || strcmp(a.name, "timed-out") == 0 ||
+		             strcmp(a.name, "no-self-sandbox") == 0;
+		o->no_self_sandbox |= strcmp(a.name, "no-self-sandbox") == 0;
 		o->json |= strcmp(a.name, "json") == 0;
 		o->timed_out |= strcmp(a.name, "timed-out") == 0;
 		for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && !taken; i++) {
@@ -237,6 +240,8 @@ static int run(int argc, char **argv)
 		return CLI_IO;
 	}
 	sw_explanation *e = NULL;
+	if (!o.no_self_sandbox)
+		sw_self_sandbox(SW_SELF_PURE, NULL, NULL);
 	rc = sw_explain(pack, &o.f.facts, o.f.exit, o.f.started, o.f.source, text, n, &e, &err);
 	free(text);
 	if (rc)
