@@ -58,6 +58,21 @@ static void put_observed(FILE *to, const sw_result *r)
 		        denials > 1 ? "s" : "");
 }
 
+/* Remedies may have several lines; all stand below the word. */
+static void put_advice(FILE *to, const sw_remedy *remedy, const char *cause)
+{
+	fprintf(to, "  advice: %s%s", remedy->for_whom ? remedy->for_whom : "",
+	        remedy->for_whom ? ": " : "");
+	for (const char *p = remedy->what; *p; p++) {
+		fputc(*p, to);
+		if (*p == '\n' && p[1])
+			fputs("          ", to);
+	}
+	fprintf(to, "%s          (`sandwitness explain-cause %s`)\n",
+	        remedy->what[0] && remedy->what[strlen(remedy->what) - 1] == '\n' ? "" : "\n",
+	        cause);
+}
+
 void cli_print_verdict(FILE *to, const sw_result *r, bool verbose, bool colour)
 {
 	fprintf(to, "%s%s%s: ", colour ? colours[r->verdict] : "", sw_verdict_name(r->verdict),
@@ -100,9 +115,7 @@ void cli_print_verdict(FILE *to, const sw_result *r, bool verbose, bool colour)
 	if (r->cause)
 		fprintf(to, "  cause: %s%s%s\n", r->cause, c ? ": " : "", c ? c->title : "");
 	if (c && c->n_remedies)
-		fprintf(to, "  advice: %s%s%s (`sandwitness explain-cause %s`)\n",
-		        c->remedies[0].for_whom ? c->remedies[0].for_whom : "",
-		        c->remedies[0].for_whom ? ": " : "", c->remedies[0].what, r->cause);
+		put_advice(to, &c->remedies[0], r->cause);
 	if (r->evidence == SW_EVIDENCE_TEXT && r->verdict != SW_VERDICT_OK)
 		fputs("  evidence: text only, which the command itself could have printed\n", to);
 	else if (r->evidence == SW_EVIDENCE_ATTESTED && r->evidence_source != SW_SOURCE_NONE)

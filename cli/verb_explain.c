@@ -258,7 +258,8 @@ const cli_verb cli_verb_explain = {
     .name = "explain",
     .summary = "show the whole decision about an output",
     .usage = "--backend B (--exit N | --signal S | --timed-out) [options] [FILE]",
-    .help = "Takes the options of `classify` and shows the deciding line, the signature with its\n"
+    .help = "Takes the options of `classify` (--no-self-sandbox too) and shows the deciding line, "
+            "the signature with its\n"
             "file and line, the rules in order, what nearly matched and why it did not, what no\n"
             "signature claims, and the command that makes this a corpus case.\n\n"
             "Examples:\n"
