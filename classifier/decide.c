@@ -448,3 +448,33 @@ int sw_decide(sw_scan *scan, sw_exit exit, sw_started started, sw_source source,
 	*out = r;
 	return 0;
 }
+
+int sw_result_outside(sw_result *result, const sw_outside *x)
+{
+	decider d = {.out = (owned_result *)(void *)result};
+	sw_result *r = result;
+	const char *line = own_copy(&d, x->line.ptr ? x->line.ptr : "", x->line.len);
+	const char *resource = own_copy(&d, x->resource.ptr ? x->resource.ptr : "", x->resource.len);
+	if (d.failed)
+		return SW_ENOMEM;
+	sw_hit hit = {.line = {line, x->line.len},
+	              .resource = {resource, x->resource.len},
+	              .resource_kind = x->resource.len ? x->resource_kind : NULL};
+	if (!x->denied || r->verdict != SW_VERDICT_OK || r->rule != 6) {
+		if (r->n_observations < SW_OBSERVATIONS_MAX)
+			d.out->observations[r->n_observations++] =
+			    (sw_observation){.kind = x->kind, .hit = hit};
+		r->observations = d.out->observations;
+		return 0;
+	}
+	r->verdict = SW_VERDICT_SANDBOX_DENIED;
+	r->rule = 5;
+	r->cause = x->cause;
+	r->confidence = SW_CONFIDENCE_CERTAIN;
+	r->evidence = x->evidence;
+	r->evidence_source = x->source;
+	r->operation = x->operation;
+	r->has_hit = true;
+	r->hit = hit;
+	return 0;
+}

@@ -354,6 +354,27 @@ typedef struct sw_result {
 
 SW_API void sw_result_free(sw_result *result); /* NULL is fine */
 
+/* What was learnt beside the output: a traced call, a kernel record, a look at the host. */
+typedef struct sw_outside {
+	sw_observation_kind kind;
+	bool denied; /* the sandbox refused it, and nothing else would have */
+	sw_operation operation;
+	const char *cause; /* a constant, or NULL */
+	sw_evidence evidence; /* ATTESTED: the command could not have made it up; else TEXT */
+	sw_source source;
+	sw_str line;     /* for people; copied */
+	sw_str resource; /* copied; empty: none */
+	const char *resource_kind; /* a constant: "path", "host", "syscall" */
+} sw_outside;
+
+/*
+ * If it is a denial and the result is an `ok` by rule 6, the verdict becomes
+ * sandbox_denied by rule 5 with it as the line; hit.sig is then NULL. Else it is added
+ * to the observations (dropped where there are SW_OBSERVATIONS_MAX): exit 0 and runner
+ * failures stay what they are. 0 or SW_ENOMEM.
+ */
+SW_API int sw_result_outside(sw_result *result, const sw_outside *outside);
+
 /* ---- classification -------------------------------------------------- */
 
 typedef struct sw_scan sw_scan;
