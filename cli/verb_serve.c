@@ -45,12 +45,19 @@ const cli_verb cli_verb_serve = {
     .name = "serve",
     .summary = "answer over HTTP: status, records, reports, events, metrics, dashboard",
     .usage = "[--listen WHERE]... [OPTION]...",
-    .help = "Runs sandwitnessd in the foreground until SIGTERM. Without --listen it listens on a\n"
-            "unix socket, $XDG_RUNTIME_DIR/sandwitness/http.sock. `serve --help` lists every\n"
-            "option with its default; docs/http.md describes the service.\n\n"
-            "Examples:\n"
-            "  $ sandwitness serve --help\n"
-            "  sandwitness serve\n"
-            "  sandwitness serve --listen 127.0.0.1:8765     prints the dashboard's address\n",
+    .help =
+        "Runs sandwitnessd in the foreground until SIGTERM. Without --listen it listens on a\n"
+        "unix socket, $XDG_RUNTIME_DIR/sandwitness/http.sock.\n\n"
+        "Options:\n"
+        "  --listen WHERE       unix:PATH, 127.0.0.1:PORT or [::1]:PORT; repeatable\n"
+        "  --db PATH            audit trail\n"
+        "  --token-file PATH    bearer token for TCP\n"
+        "  --print-token        print the dashboard's address even where stdout is no terminal\n"
+        "`sandwitnessd --help` lists all, with limits and defaults; docs/http.md describes the\n"
+        "service.\n\n"
+        "Examples:\n"
+        "  $ sandwitness help serve\n"
+        "  sandwitness serve\n"
+        "  sandwitness serve --listen 127.0.0.1:8765     prints the dashboard's address\n",
     .run = run,
 };

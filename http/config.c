@@ -318,7 +318,7 @@ int http_config_parse(http_config *c, int argc, char **argv, bool *answered, sw_
 		if (!row) {
 			sw_error_set(err, SW_EINVAL, "'%s' is not known here", arg);
 			return sw_error_more(err, "serve", NULL,
-			                     "sandwitness serve --help lists the options");
+			                     "sandwitnessd --help lists the options");
 		}
 		if (row->value && !value) {
 			if (i + 1 == argc) {
@@ -354,7 +354,6 @@ void http_config_help(FILE *to)
 		fputc('\n', to);
 	}
 	fputs("\nexamples:\n"
-	      "  $ sandwitness serve --help\n"
 	      "  sandwitness serve --listen 127.0.0.1:8765\n"
 	      "  sandwitness serve --listen unix:/run/sandwitness/api.sock --listen '[::1]:8765'\n",
 	      to);

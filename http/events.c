@@ -252,9 +252,23 @@ void http_events_stats_get(http_events *e, http_events_stats *out)
 
 /* ---- streams ---- */
 
+/* The thread's knowledge may be a moment old; whether an id exists is asked of the trail. */
+static uint64_t newest_row(http_events *e)
+{
+	sw_store *store;
+	sw_store_head head = {0};
+
+	if (http_readers_take(e->readers, &store, NULL))
+		return 0;
+	int code = sw_store_head_get(store, &head, NULL);
+	http_readers_give(e->readers, store, code != 0);
+	return code ? 0 : head.seq;
+}
+
 int http_stream_open(http_stream **out, http_events *e, uint64_t after, sw_error *err)
 {
 	http_stream *s = calloc(1, sizeof(*s));
+	uint64_t newest = newest_row(e);
 
 	if (!s)
 		return sw_error_set(err, SW_ENOMEM, "out of memory");
@@ -264,11 +278,12 @@ int http_stream_open(http_stream **out, http_events *e, uint64_t after, sw_error
 	bool full = e->stopping || e->stats.streams >= (size_t)e->config->max_streams;
 	if (!full) {
 		e->stats.streams++;
+		if (newest < e->head)
+			newest = e->head;
 		/* an id from the future belongs to another trail */
-		s->last = after > e->head ? e->head : after;
+		s->last = after > newest ? newest : after;
 		s->live = s->last >= e->floor;
 	}
-	uint64_t head = e->head;
 	pthread_mutex_unlock(&e->lock);
 	if (full) {
 		free(s);
@@ -278,7 +293,7 @@ int http_stream_open(http_stream **out, http_events *e, uint64_t after, sw_error
 	sw_buf_addf(&s->pending,
 	            "retry: 2000\nid: %" PRIu64 "\nevent: hello\ndata: {\"after\":%" PRIu64
 	            ",\"head\":%" PRIu64 "}\n\n",
-	            s->last, s->last, head);
+	            s->last, s->last, newest);
 	*out = s;
 	return 0;
 }

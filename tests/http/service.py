@@ -88,6 +88,7 @@ class Client:
         self.sock.settimeout(timeout)
         self.sock.connect(address)
         self.rest = b""
+        self.text = b""  # of a stream: what is not a whole event yet
 
     def close(self):
         self.sock.close()
@@ -155,7 +156,7 @@ class Client:
 
     def events(self, seconds, want=None):
         """Server-sent events for at most so long, or until `want` of them: [(id, event, data)]."""
-        found, text, until = [], b"", time.monotonic() + seconds
+        found, until = [], time.monotonic() + seconds
         while time.monotonic() < until and (want is None or len(found) < want):
             try:
                 self.sock.settimeout(max(0.05, until - time.monotonic()))
@@ -165,7 +166,7 @@ class Client:
                 n = int(size, 16)
                 while len(self.rest) < len(size) + 2 + n + 2:
                     self.read_more()
-                text += self.rest[len(size) + 2:len(size) + 2 + n]
+                self.text += self.rest[len(size) + 2:len(size) + 2 + n]
                 self.rest = self.rest[len(size) + 2 + n + 2:]
                 if not n:
                     found.append((None, "END", None))
@@ -175,8 +176,8 @@ class Client:
                     found.append((None, "CUT", None))
                     break
                 break
-            while b"\n\n" in text:
-                block, text = text.split(b"\n\n", 1)
+            while b"\n\n" in self.text:
+                block, self.text = self.text.split(b"\n\n", 1)
                 event = {"id": None, "event": None, "data": None}
                 for line in block.decode().split("\n"):
                     if line.startswith(":"):

@@ -164,7 +164,7 @@ c.close()
 # ---- metrics ----
 text = service.get("/metrics").body.decode()
 service.post("/v1/classify", {"backend": "bwrap", "exit": 1, "output": ""})
-service.post("/v1/invocations", record(3000, backend="my-own-runner", requested=None))
+service.post("/v1/invocations", record(3000, backend="my-own-runner", output=None, verdict="ok", requested=None))
 text = service.get("/metrics").body.decode()
 tap.ok('sandwitness_recorded_total{backend="other"' in text and "my-own-runner" not in text, "an unknown backend counts as other")
 tap.ok(re.search(r'sandwitness_http_requests_total\{route="invocations",code="201"\} \d+', text), "requests are counted by route and code")
