@@ -315,13 +315,13 @@ static void command_line(sw_scan *scan)
 
 void sw_segment_done(sw_scan *scan, const sw_segment *seg)
 {
+	/* The arrays stay as they are: clearing them would cost more than the segment. */
 	evaluation e;
-	e.scan =
-	    scan; /* the arrays stay as they are: clearing them would cost more than the segment */
+	e.scan = scan;
 	e.seg = seg;
 	e.line = NULL;
 	e.n_fatals = e.n_denials = 0;
-	e.blocked = e.downgrade = false;
+	e.blocked = e.both = e.downgrade = false;
 	e.prefix = e.informational = e.vetoed = -1;
 	if (!seg->continued)
 		scan->long_counted_a = scan->long_counted_b = scan->long_claimed = false;

@@ -100,9 +100,13 @@ int sw_load_text(sw_loaded *l, const char *file, const char *text, size_t n, sw_
 		sw_error_more(err, file, NULL, "split the file");
 		return SW_ETOOBIG;
 	}
-	int rc = sw_yaml_open(&y, file, text, n, err);
-	if (rc)
+	sw_error e = {0};
+	int rc = sw_yaml_open(&y, file, text, n, &e);
+	if (rc) {
+		if (err)
+			*err = e;
 		return rc;
+	}
 	rc = sw_yaml_root(&y)->type == YAML_SEQUENCE_NODE ? sw_load_causes(l, &y)
 	                                                  : sw_load_pack(l, &y);
 	sw_yaml_close(&y);
@@ -110,6 +114,10 @@ int sw_load_text(sw_loaded *l, const char *file, const char *text, size_t n, sw_
 		free_blocks(l, blocks);
 		l->n_files = files;
 		l->n_causes = causes;
+		/* Lack of memory looks like a missing value further up; the error knows. */
+		rc = e.code == SW_ENOMEM ? SW_ENOMEM : rc;
+		if (err)
+			*err = e;
 	}
 	return rc;
 }
