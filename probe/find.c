@@ -1,5 +1,5 @@
 /* find.c - where a runner is, and whether its place can be trusted. */
-#include "probe.h"
+#include "probe_int.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -10,6 +10,8 @@
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "paths.h"
 
 bool sw_sandbox_disabled(char *which, size_t n)
 {
@@ -73,6 +75,31 @@ static bool group_is_private(gid_t gid)
 	return seen && private;
 }
 
+/*
+ * In a user namespace that does not map the host's root, its files show the overflow id,
+ * and so do those of every other user. Only below the system's own folders that is taken
+ * for root.
+ */
+static bool unmapped_root(uid_t owner, const char *path)
+{
+	static const char *const places[] = {"/usr", "/bin", "/sbin", "/lib",
+	                                     "/opt", "/nix", "/snap"};
+	char map[64] = "", overflow[16] = "";
+	unsigned long inside = 1, outside = 1;
+	pr_read_word("/proc/sys/kernel/overflowuid", overflow, sizeof(overflow));
+	if (!overflow[0] || owner != (uid_t)strtoul(overflow, NULL, 10))
+		return false;
+	pr_read_word("/proc/self/uid_map", map, sizeof(map));
+	if (sscanf(map, "%lu %lu", &inside, &outside) != 2 || (inside == 0 && outside == 0))
+		return false; /* root is mapped: this really is user 65534 */
+	if (!strcmp(path, "/"))
+		return true;
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+		if (sw_path_covers(places[i], path))
+			return true;
+	return false;
+}
+
 /* Another user can change what lies at `path`. A sticky folder keeps others from replacing
  * entries that are not theirs; the entries themselves are checked one by one. */
 static bool others_can_write(const char *path, bool is_folder, char *why, size_t why_n)
@@ -82,7 +109,7 @@ static bool others_can_write(const char *path, bool is_folder, char *why, size_t
 		snprintf(why, why_n, "%.150s: %s", path, strerror(errno));
 		return true;
 	}
-	if (!only_me_or_root(st.st_uid)) {
+	if (!only_me_or_root(st.st_uid) && !unmapped_root(st.st_uid, path)) {
 		snprintf(why, why_n, "%.120s belongs to another user (uid %lu)", path,
 		         (unsigned long)st.st_uid);
 		return true;

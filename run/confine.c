@@ -363,7 +363,7 @@ static void add_roots(cf_build *b, const cf_builder *with, cf_list *writable, cf
 		cf_add(writable, p->workspace);
 		for (size_t i = 0; i < p->n_writable; i++)
 			cf_add(writable, p->writable[i]);
-		if (!with->private_tmp)
+		if (b->shares_tmp || with == &cf_seatbelt)
 			cf_add(writable, "/tmp");
 	}
 	if (with->private_tmp)

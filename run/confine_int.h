@@ -34,6 +34,7 @@ typedef struct cf_build {
 	cf_list args;
 	cf_mount *mounts; /* base, workspace, readable, writable, masks; parents first */
 	size_t n_mounts;
+	bool shares_tmp;     /* the host's /tmp is writable: set by the builder */
 	uint32_t gives_away; /* guarantees that a grant undoes: private files, daemon sockets */
 } cf_build;
 

@@ -11,6 +11,13 @@
 static const char *const devices[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
                                       "/dev/urandom", "/dev/ptmx", "/dev/pts"};
 
+/* A home below /tmp would be granted with it. */
+static bool shares_tmp(const sw_confine_policy *p)
+{
+	const char *home = p->host ? p->host->home : NULL;
+	return p->mode == SW_MODE_WORKSPACE_WRITE && !(home && sw_path_covers("/tmp", home));
+}
+
 static void landlock_grants(cf_build *b)
 {
 	cf_list *a = &b->args;
@@ -47,6 +54,7 @@ static void landlock_grants(cf_build *b)
 static void build_landlock(cf_build *b)
 {
 	const sw_confine_policy *p = b->policy;
+	b->shares_tmp = shares_tmp(p);
 	cf_list *a = &b->args;
 	cf_add(a, p->runner ? p->runner : p->self ? p->self : "sandwitness");
 	cf_adds(a, "__landlock", "--die-with-parent", "--new-session", NULL);
