@@ -49,7 +49,7 @@ static int table_load(table *t, const char *path, sw_error *err)
 	return 0;
 }
 
-typedef struct import {
+typedef struct importer {
 	const corpus_options *o;
 	json_t *taken; /* names of this run: ids may differ in case only */
 	const sw_pack_set *set;
@@ -57,7 +57,7 @@ typedef struct import {
 	size_t imported, todo, unmapped, bad;
 	const char *file;
 	size_t line;
-} import;
+} importer;
 
 static const char *text_of(const json_t *row, const char *key)
 {
@@ -77,7 +77,7 @@ static const char *row_key(const char *field)
 }
 
 /* Applies the corrections to the row and says them in `corrected`. */
-static json_t *correct(const import *im, json_t *row)
+static json_t *correct(const importer *im, json_t *row)
 {
 	json_t *list = json_array();
 	const char *id = text_of(row, "id");
@@ -118,7 +118,7 @@ static bool is_slug(const char *z)
 	return sw_cause_find(z) != NULL;
 }
 
-static json_t *slugs_of(const import *im, const char *words, const char *backend)
+static json_t *slugs_of(const importer *im, const char *words, const char *backend)
 {
 	const char *own = NULL, *any = NULL;
 	for (size_t i = 0; i < im->map.rows; i++) {
@@ -150,7 +150,7 @@ static void expect_line(json_t *expect, const json_t *line)
 		json_object_set_new(expect, "line", json_stringn(z, n));
 }
 
-static void expect_cause(import *im, json_t *expect, const json_t *row)
+static void expect_cause(importer *im, json_t *expect, const json_t *row)
 {
 	const char *words = text_of(row, "cause");
 	json_t *slugs = words ? slugs_of(im, words, text_of(row, "backend")) : json_array();
@@ -167,7 +167,7 @@ static void expect_cause(import *im, json_t *expect, const json_t *row)
 	json_decref(slugs);
 }
 
-static json_t *expectation(import *im, const json_t *row)
+static json_t *expectation(importer *im, const json_t *row)
 {
 	json_t *expect = json_object();
 	const char *verdict = text_of(row, "expect"), *stage = text_of(row, "stage");
@@ -262,7 +262,7 @@ static const char *todo_reason(const json_t *row)
 	       "output tells.";
 }
 
-static char *free_name(import *im, const char *backend, const char *id)
+static char *free_name(importer *im, const char *backend, const char *id)
 {
 	char *name = sw_case_name(id);
 	for (int i = 2; name && i < 100; i++) {
@@ -279,7 +279,7 @@ static char *free_name(import *im, const char *backend, const char *id)
 	return name;
 }
 
-static int import_row(import *im, json_t *row, sw_error *err)
+static int import_row(importer *im, json_t *row, sw_error *err)
 {
 	const char *id = text_of(row, "id"), *backend = text_of(row, "backend");
 	if (!id || !backend || !text_of(row, "expect") ||
@@ -328,7 +328,7 @@ static int import_row(import *im, json_t *row, sw_error *err)
 	return rc;
 }
 
-static void import_line(import *im, const char *p, size_t n)
+static void import_line(importer *im, const char *p, size_t n)
 {
 	sw_error err = {0};
 	json_t *row = sw_json_parse(p, n, &err);
@@ -341,7 +341,7 @@ static void import_line(import *im, const char *p, size_t n)
 	sw_error_print(stderr, &err);
 }
 
-static int import_file(import *im, const char *path)
+static int import_file(importer *im, const char *path)
 {
 	char *text;
 	size_t n;
@@ -364,7 +364,8 @@ static int import_file(import *im, const char *path)
 
 int corpus_import(const corpus_options *o, const cli_verb *self)
 {
-import im = {.o = o, .set = cli_pack_set(o->signatures, o->pack_set) };
+	importer im = {
+	    .o = o, .set = cli_pack_set(o->signatures, o->pack_set), .taken = json_object()};
 	sw_error err = {0};
 	if (!im.set)
 		return CLI_USAGE;

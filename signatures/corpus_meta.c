@@ -270,7 +270,11 @@ static void unrelated(meta *m)
 		                               m->c->output, m->c->output_len)
 		                    : NULL;
 		m->tried++;
-		if (r && r->verdict == SW_VERDICT_RUNNER_FAILED &&
+		/* Runners share option parsers and kernels: the same cause in the same words is no
+		 * slip. */
+		bool alike = r && r->verdict == m->plain->verdict && r->cause && m->plain->cause &&
+		             !strcmp(r->cause, m->plain->cause);
+		if (!alike && r && r->verdict == SW_VERDICT_RUNNER_FAILED &&
 		    r->evidence == SW_EVIDENCE_TEXT && is_own(m, sig_of(r)))
 			fail(m, "an unrelated pack never says runner_failed", r,
 			     (size_t)r->hit.offset);
