@@ -41,6 +41,40 @@ const char *cli_args_value(cli_args *a)
 	return NULL;
 }
 
+int cli_args_take(cli_args *a, const cli_flag *flags, const cli_text *texts)
+{
+	for (; flags && flags->name; flags++) {
+		if (strcmp(a->name, flags->name) == 0) {
+			*flags->to = true;
+			return 1;
+		}
+	}
+	for (; texts && texts->name; texts++) {
+		if (strcmp(a->name, texts->name) == 0) {
+			*texts->to = cli_args_value(a);
+			return *texts->to ? 1 : -1;
+		}
+	}
+	return 0;
+}
+
+int cli_args_fact(cli_args *a, cli_facts *f)
+{
+	bool known = false;
+#define CLI_KNOWN(n) known |= strcmp(a->name, n) == 0;
+	CLI_FACT_OPTIONS(CLI_KNOWN)
+	if (!known)
+		return 0;
+	const char *value = cli_args_value(a);
+	sw_error err;
+	if (!value)
+		return -1;
+	if (cli_facts_option(f, a->name, value, &err) >= 0)
+		return 1;
+	sw_error_print(stderr, &err);
+	return -1;
+}
+
 int cli_args_unknown(const cli_args *a)
 {
 	return cli_usage_error(a->verb, "unknown option --%s", a->name);

@@ -18,6 +18,22 @@ void cli_args_init(cli_args *a, const cli_verb *verb, int argc, char **argv);
 int cli_args_next(cli_args *a);
 /* The option's value; NULL (with the usage error printed) where there is none. */
 const char *cli_args_value(cli_args *a);
+
+typedef struct cli_flag {
+	const char *name;
+	bool *to;
+} cli_flag;
+typedef struct cli_text {
+	const char *name;
+	const char **to;
+} cli_text;
+/*
+ * The current option, if it is one of these (tables end with a NULL name).
+ * 1: taken, 0: another one, -1: bad, and said so.
+ */
+int cli_args_take(cli_args *a, const cli_flag *flags, const cli_text *texts);
+/* The same for CLI_FACT_OPTIONS. */
+int cli_args_fact(cli_args *a, cli_facts *f);
 /* Prints "unknown option"; returns CLI_USAGE. */
 int cli_args_unknown(const cli_args *a);
 

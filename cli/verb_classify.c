@@ -13,64 +13,39 @@
 
 typedef struct options {
 	const char *backend, *file, *signatures, *pack_set;
-	bool json, batch, exit_code, timed_out, verbose, no_self_sandbox;
+	bool json, batch, exit_code, verbose, no_self_sandbox;
 	cli_facts f;
 } options;
 
 static int parse(options *o, const cli_verb *self, int argc, char **argv)
 {
-	const struct {
-		const char *name;
-		bool *flag;
-	} flags[] = {{"json", &o->json},
-	             {"batch", &o->batch},
-	             {"exit-code", &o->exit_code},
-	             {"timed-out", &o->timed_out},
-	             {"verbose", &o->verbose},
-	             {"no-self-sandbox", &o->no_self_sandbox},
-	             {"observe-ok", &o->f.facts.observe_ok}};
-	const struct {
-		const char *name;
-		const char **to;
-	} texts[] = {
-	    {"backend", &o->backend}, {"signatures", &o->signatures}, {"pack-set", &o->pack_set}};
+	const cli_flag flags[] = {{"json", &o->json},
+	                          {"batch", &o->batch},
+	                          {"exit-code", &o->exit_code},
+	                          {"timed-out", &o->f.exit.timed_out},
+	                          {"verbose", &o->verbose},
+	                          {"observe-ok", &o->f.facts.observe_ok},
+	                          {"no-self-sandbox", &o->no_self_sandbox},
+	                          {NULL, NULL}};
+	const cli_text texts[] = {{"backend", &o->backend},
+	                          {"signatures", &o->signatures},
+	                          {"pack-set", &o->pack_set},
+	                          {NULL, NULL}};
 	cli_args a;
 	cli_args_init(&a, self, argc, argv);
 	for (int t; (t = cli_args_next(&a));) {
-		bool taken = false;
 		if (t == 2) {
 			if (o->file)
 				return cli_usage_error(self, "one file at a time");
 			o->file = a.inline_value;
 			continue;
 		}
-		for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]) && !taken; i++)
-			if (strcmp(a.name, flags[i].name) == 0)
-				taken = *flags[i].flag = true;
-		for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && !taken; i++) {
-			if (strcmp(a.name, texts[i].name) != 0)
-				continue;
-			taken = true;
-			if (!(*texts[i].to = cli_args_value(&a)))
-				return CLI_USAGE;
-		}
-		if (taken)
-			continue;
-		bool known = false;
-#define CLI_KNOWN(n) known |= strcmp(a.name, n) == 0;
-		CLI_FACT_OPTIONS(CLI_KNOWN)
-		if (!known)
-			return cli_args_unknown(&a);
-		const char *value = cli_args_value(&a);
-		sw_error err;
-		if (!value)
-			return CLI_USAGE;
-		if (cli_facts_option(&o->f, a.name, value, &err) < 0) {
-			sw_error_print(stderr, &err);
-			return CLI_USAGE;
-		}
+		int taken = cli_args_take(&a, flags, texts);
+		if (!taken)
+			taken = cli_args_fact(&a, &o->f);
+		if (taken <= 0)
+			return taken ? CLI_USAGE : cli_args_unknown(&a);
 	}
-	o->f.exit.timed_out = o->timed_out;
 	return 0;
 }
 
@@ -172,7 +147,7 @@ static int run(int argc, char **argv)
 	if (!o.backend)
 		return cli_usage_error(
 		    self, "--backend is missing; `sandwitness signatures list` shows the backends");
-	if (!o.f.has_exit && !o.timed_out)
+	if (!o.f.has_exit && !o.f.exit.timed_out)
 		return cli_usage_error(self, "--exit is missing (or --signal, or --timed-out)");
 	return classify_one(&o, set);
 }

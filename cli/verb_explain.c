@@ -10,7 +10,7 @@
 
 typedef struct options {
 	const char *backend, *file, *signatures, *pack_set;
-	bool json, timed_out, no_self_sandbox;
+	bool json, no_self_sandbox;
 	cli_facts f;
 } options;
 
@@ -30,11 +30,14 @@ static const char *const near_texts[SW_NEAR_COUNT] = {
 
 static int parse(options *o, const cli_verb *self, int argc, char **argv)
 {
-	const struct {
-		const char *name;
-		const char **to;
-	} texts[] = {
-	    {"backend", &o->backend}, {"signatures", &o->signatures}, {"pack-set", &o->pack_set}};
+	const cli_flag flags[] = {{"json", &o->json},
+	                          {"timed-out", &o->f.exit.timed_out},
+	                          {"no-self-sandbox", &o->no_self_sandbox},
+	                          {NULL, NULL}};
+	const cli_text texts[] = {{"backend", &o->backend},
+	                          {"signatures", &o->signatures},
+	                          {"pack-set", &o->pack_set},
+	                          {NULL, NULL}};
 	cli_args a;
 	cli_args_init(&a, self, argc, argv);
 	for (int t; (t = cli_args_next(&a));) {
@@ -44,35 +47,12 @@ static int parse(options *o, const cli_verb *self, int argc, char **argv)
 			o->file = a.inline_value;
 			continue;
 		}
-		bool taken = strcmp(a.name, "json") == 0 || strcmp(a.name, "timed-out") == 0 ||
-		             strcmp(a.name, "no-self-sandbox") == 0;
-		o->no_self_sandbox |= strcmp(a.name, "no-self-sandbox") == 0;
-		o->json |= strcmp(a.name, "json") == 0;
-		o->timed_out |= strcmp(a.name, "timed-out") == 0;
-		for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && !taken; i++) {
-			if (strcmp(a.name, texts[i].name) != 0)
-				continue;
-			taken = true;
-			if (!(*texts[i].to = cli_args_value(&a)))
-				return CLI_USAGE;
-		}
-		bool known = taken;
-#define CLI_KNOWN(n) known |= strcmp(a.name, n) == 0;
-		CLI_FACT_OPTIONS(CLI_KNOWN)
-		if (!known)
-			return cli_args_unknown(&a);
-		if (taken)
-			continue;
-		const char *value = cli_args_value(&a);
-		sw_error err;
-		if (!value)
-			return CLI_USAGE;
-		if (cli_facts_option(&o->f, a.name, value, &err) < 0) {
-			sw_error_print(stderr, &err);
-			return CLI_USAGE;
-		}
+		int taken = cli_args_take(&a, flags, texts);
+		if (!taken)
+			taken = cli_args_fact(&a, &o->f);
+		if (taken <= 0)
+			return taken ? CLI_USAGE : cli_args_unknown(&a);
 	}
-	o->f.exit.timed_out = o->timed_out;
 	return 0;
 }
 
@@ -226,7 +206,7 @@ static int run(int argc, char **argv)
 	if (!o.backend)
 		return cli_usage_error(
 		    self, "--backend is missing; `sandwitness signatures list` shows the backends");
-	if (!o.f.has_exit && !o.timed_out)
+	if (!o.f.has_exit && !o.f.exit.timed_out)
 		return cli_usage_error(self, "--exit is missing (or --signal, or --timed-out)");
 	const sw_pack_set *set = cli_pack_set(o.signatures, o.pack_set);
 	const sw_pack *pack = set ? cli_pack(set, o.backend, 0) : NULL;

@@ -8,20 +8,19 @@
 
 typedef struct options {
 	const char *action, *backend, *signatures, *pack_set, *neutral;
-	char *names[256];
+	const char *names[256];
 	size_t n_names;
 	bool json;
 } options;
 
 static int parse(options *o, const cli_verb *self, int argc, char **argv)
 {
-	const struct {
-		const char *name;
-		const char **to;
-	} texts[] = {{"backend", &o->backend},
-	             {"signatures", &o->signatures},
-	             {"pack-set", &o->pack_set},
-	             {"neutral", &o->neutral}};
+	const cli_flag flags[] = {{"json", &o->json}, {NULL, NULL}};
+	const cli_text texts[] = {{"backend", &o->backend},
+	                          {"signatures", &o->signatures},
+	                          {"pack-set", &o->pack_set},
+	                          {"neutral", &o->neutral},
+	                          {NULL, NULL}};
 	cli_args a;
 	cli_args_init(&a, self, argc, argv);
 	for (int t; (t = cli_args_next(&a));) {
@@ -31,20 +30,12 @@ static int parse(options *o, const cli_verb *self, int argc, char **argv)
 			else if (o->n_names == 256)
 				return cli_usage_error(self, "too many arguments");
 			else
-				o->names[o->n_names++] = (char *)(uintptr_t)a.inline_value;
+				o->names[o->n_names++] = a.inline_value;
 			continue;
 		}
-		bool taken = strcmp(a.name, "json") == 0;
-		o->json |= taken;
-		for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && !taken; i++) {
-			if (strcmp(a.name, texts[i].name) != 0)
-				continue;
-			taken = true;
-			if (!(*texts[i].to = cli_args_value(&a)))
-				return CLI_USAGE;
-		}
-		if (!taken)
-			return cli_args_unknown(&a);
+		int taken = cli_args_take(&a, flags, texts);
+		if (taken <= 0)
+			return taken ? CLI_USAGE : cli_args_unknown(&a);
 	}
 	return 0;
 }
