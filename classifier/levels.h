@@ -65,7 +65,8 @@ SW_API int sw_level_parse(const sw_level_set *set, sw_str word, uint32_t *guaran
  * The best name for a set: the level of `family` (a level id, alias or backend; may
  * be empty) that equals it, else the largest of that family which it contains, else
  * "partial" where something isolates, "process_group" where only tree_kill holds,
- * "none". Never claims a guarantee that `guarantees` lacks. Borrowed.
+ * "none". Never claims a guarantee that `guarantees` lacks; callers add what was granted
+ * away on purpose (bwrap with the network allowed is still bwrap). Borrowed.
  */
 SW_API const char *sw_level_name(const sw_level_set *set, sw_str family, uint32_t guarantees);
 
