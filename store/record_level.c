@@ -244,8 +244,10 @@ void rj_levels_after(sw_record_parsed *p)
 	else if (d && d->guarantees == r->level.effective)
 		r->effective = sw_str_of(d->id);
 	else {
+		/* what was granted on purpose does not change the name */
+		uint32_t named = r->level.effective | (r->level.isolated ? r->granted : 0);
 		snprintf(p->effective, sizeof p->effective, "%s",
-		         sw_level_name(sw_builtin_levels(), r->backend, r->level.effective));
+		         sw_level_name(sw_builtin_levels(), r->backend, named));
 		r->effective = sw_str_of(p->effective);
 	}
 }
