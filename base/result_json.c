@@ -27,7 +27,9 @@ static json_t *guarantees_json(uint32_t bits)
 
 static void put_line(json_t *o, const sw_hit *h)
 {
-	json_object_set_new(o, "line", h->line_number ? sw_json_text(h->line) : json_null());
+	/* what was not in the output (a traced call) has no number */
+	json_object_set_new(o, "line",
+	                    h->line_number || h->line.len ? sw_json_text(h->line) : json_null());
 	if (h->line_number && !sw_utf8_valid(h->line.ptr, h->line.len)) {
 		char *b64 = sw_base64(h->line.ptr, h->line.len);
 		json_object_set_new(o, "line_b64", b64 ? json_string(b64) : json_null());

@@ -88,6 +88,9 @@ void cli_print_verdict(FILE *to, const sw_result *r, bool verbose, bool colour)
 		if (r->has_hit && r->hit.line_number) {
 			fprintf(to, ": line %llu: ", (unsigned long long)r->hit.line_number);
 			put(to, r->hit.line, 200);
+		} else if (r->has_hit && r->hit.line.len) { /* seen beside the output */
+			fputs(": ", to);
+			put(to, r->hit.line, 200);
 		}
 		fputc('\n', to);
 		return;
@@ -95,6 +98,10 @@ void cli_print_verdict(FILE *to, const sw_result *r, bool verbose, bool colour)
 	fputc('\n', to);
 	if (r->has_hit && r->hit.line_number) {
 		fprintf(to, "  line %llu: ", (unsigned long long)r->hit.line_number);
+		put(to, r->hit.line, 400);
+		fputc('\n', to);
+	} else if (r->has_hit && r->hit.line.len) {
+		fputs("  ", to);
 		put(to, r->hit.line, 400);
 		fputc('\n', to);
 	}

@@ -294,6 +294,8 @@ const cli_verb cli_verb_run = {
         "  --cwd DIR            run it there\n"
         "  --null-stdin         nothing on stdin (else it is inherited)\n"
         "  --keep-fd N          an inherited descriptor that the command may keep\n"
+        "  --trace              watch calls that are refused, even if the command is silent about\n"
+        "                       them; slower\n"
         "  --no-attest          add no option to the runner's argv\n"
         "  --label K=V, --session S, --actor A, --runtime R, --device D, --id ID\n"
         "                       for the record\n"

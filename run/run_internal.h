@@ -8,6 +8,8 @@
 #include "base.h"
 #include "run.h"
 
+struct sock_fprog;
+
 /* ---- tables.c ---- */
 typedef struct run_option {
 	const char *name;
@@ -52,7 +54,9 @@ void run_engine_parse(char *const *argv, size_t runner, const run_engine *e, run
 
 /* ---- watch.c: the first exec of the command ---- */
 #define RUN_WATCH_MAX 64
+struct run_trace;
 typedef struct run_watch {
+	struct run_trace *trace; /* not NULL: nobody is let go, calls are looked at */
 	const sw_run_program *program;
 	pid_t pids[RUN_WATCH_MAX]; /* followed now */
 	size_t n;
@@ -115,6 +119,10 @@ bool run_pump_idle(run_pump *p);
 /* Stops at once; returns the bytes that were not written. NULL is fine. */
 uint64_t run_pump_free(run_pump *p);
 
+/* ---- supervise.c ---- */
+int run_supervise(const sw_run_options *options, struct run_trace *trace, sw_run_report *report,
+                  sw_error *err);
+
 /* ---- spawn.c ---- */
 typedef struct run_signals {
 	int fd; /* signalfd; -1: none */
@@ -134,7 +142,8 @@ typedef struct run_spawn {
 	const int *keep;  /* stay open across exec */
 	size_t n_keep;
 	bool keep_all;
-	run_watch *watch; /* to be attached before exec; NULL: none */
+	run_watch *watch;                /* to be attached before exec; NULL: none */
+	const struct sock_fprog *filter; /* with it: for run --trace; NULL: none */
 	const sw_run_program *program;
 	const run_signals *signals;
 } run_spawn;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "run_internal.h"
+#include "trace.h"
 
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC (1U << 2)
@@ -112,7 +113,7 @@ static void exec_by_shell(const run_spawn *s)
 static _Noreturn void child(const run_spawn *s, int report, int go, pid_t parent)
 {
 	int e = 0;
-	char byte;
+	char byte = 'n';
 	/* If the supervisor is killed, nobody is left who could end or record the command. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
@@ -123,12 +124,17 @@ static _Noreturn void child(const run_spawn *s, int report, int go, pid_t parent
 		choose_descriptors(s);
 		if (go >= 0) /* until we are followed */
 			(void)!read(go, &byte, 1);
+		/* a filter whose stops nobody answers would break every call in it */
+		if (s->filter && byte == 'y')
+			e = run_trace_install(s->filter);
 		sigaction(SIGCHLD, &s->signals->old_chld, NULL);
 		sigprocmask(SIG_SETMASK, &s->signals->old_mask, NULL);
-		execve(s->path, s->argv, s->env);
-		if (errno == ENOEXEC)
-			exec_by_shell(s);
-		e = errno;
+		if (!e) {
+			execve(s->path, s->argv, s->env);
+			if (errno == ENOEXEC)
+				exec_by_shell(s);
+			e = errno;
+		}
 	}
 	(void)!write(report, &e, sizeof e);
 	_exit(e == ENOENT ? 127 : 126);
@@ -170,8 +176,8 @@ pid_t run_spawn_child(const run_spawn *s, int *exec_errno, sw_error *err)
 	}
 	int e = errno;
 	close(report[1]);
-	if (pid > 0 && go[1] >= 0)
-		run_watch_attach(s->watch, pid, s->program);
+	if (pid > 0 && go[1] >= 0 && run_watch_attach(s->watch, pid, s->program))
+		(void)!write(go[1], "y", 1);
 	if (go[0] >= 0) { /* its end of file lets the child go on */
 		close(go[0]);
 		close(go[1]);

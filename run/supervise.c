@@ -1,13 +1,16 @@
 /* Setting up and taking down the supervision of one command. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "loop.h"
+#include "trace.h"
 
 extern char **environ;
 
@@ -180,8 +183,12 @@ static int spawn(run_loop *l, const keep_list *keep, sw_error *err)
 	               .program = &l->r->program,
 	               .signals = &l->signals};
 	int exec_errno = 0;
+	struct sock_fprog filter = {0};
+	if (l->attest->watch.trace && run_trace_filter(&filter) == SW_OK)
+		s.filter = &filter;
 	l->tree.watch = s.watch;
 	pid_t pid = run_spawn_child(&s, &exec_errno, err);
+	run_trace_filter_free(&filter);
 	close(out);
 	if (null >= 0)
 		close(null);
@@ -218,6 +225,8 @@ static void fill_report(run_loop *l)
 	r->exit.timed_out = r->timed_out;
 	bool ours = r->timed_out || l->phase == RUN_KILLED ||
 	            (sig && (sig == r->forwarded || l->endings >= 2));
+	if (l->attest->watch.trace && !l->attest->watch.trace->on)
+		run_note(l, SW_RUN_NOTE_TRACE, 0, "the system does not permit it");
 	run_attest_conclude(l->attest, l->tree.main_code, sig, ours);
 	r->started = l->attest->started;
 	r->source = l->attest->source;
@@ -270,7 +279,28 @@ static int watch(run_loop *l, const keep_list *keep, sw_error *err)
 	return rc;
 }
 
-static int supervise(const sw_run_options *o, sw_run_report *r, sw_error *err)
+/* Tracing where it is asked for and can be had; else a note says why not. */
+static void plan_trace(run_loop *l, run_trace *trace)
+{
+	if (!l->o->trace)
+		return;
+	const char *why = !trace ? "it belongs to a verdict" : run_trace_refusal(&l->r->program);
+	siginfo_t si;
+	if (!why && (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD))
+		why = "this process has children of its own";
+	if (why) {
+		run_note(l, SW_RUN_NOTE_TRACE, 0, why);
+		return;
+	}
+	bool unconfined = !strcmp(l->r->shape.backend, "none");
+	trace->program = unconfined ? NULL : &l->r->program;
+	l->attest->watch.trace = trace;
+	l->attest->wants_watch = true;
+	/* without a runner the command is there from its first instruction */
+	trace->command = unconfined;
+}
+
+static int supervise(const sw_run_options *o, run_trace *trace, sw_run_report *r, sw_error *err)
 {
 	memset(r, 0, sizeof *r);
 	if (!o->argv || !o->argv[0]) {
@@ -315,6 +345,7 @@ static int supervise(const sw_run_options *o, sw_run_report *r, sw_error *err)
 		/* the pair's end is the one descriptor of ours that the child must have */
 		if (l->attest->child_fd >= 0)
 			keep.fds[keep.n++] = l->attest->child_fd;
+		plan_trace(l, trace);
 		rc = watch(l, &keep, err);
 	}
 	run_attest_free(l->attest);
@@ -353,7 +384,7 @@ static size_t unwrap_env(char *const *argv, char ***env)
 	return n;
 }
 
-int sw_run_supervise(const sw_run_options *given, sw_run_report *r, sw_error *err)
+int run_supervise(const sw_run_options *given, run_trace *trace, sw_run_report *r, sw_error *err)
 {
 	sw_run_options changed = *given;
 	const sw_run_options *o = &changed;
@@ -363,9 +394,14 @@ int sw_run_supervise(const sw_run_options *given, sw_run_report *r, sw_error *er
 		changed.argv = given->argv + skip;
 		changed.env = env;
 	}
-	int rc = supervise(o, r, err);
+	int rc = supervise(o, trace, r, err);
 	free(env);
 	return rc;
+}
+
+int sw_run_supervise(const sw_run_options *options, sw_run_report *report, sw_error *err)
+{
+	return run_supervise(options, NULL, report, err);
 }
 
 int sw_run_exit_status(const sw_run_report *r)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "run_internal.h"
+#include "trace.h"
 
 typedef struct glue {
 	const sw_run_options *outer;
@@ -60,7 +61,8 @@ int sw_run_command(const sw_run_options *options, const sw_pack *pack, const sw_
 	inner.ctx = &g;
 	if (!inner.backend)
 		inner.backend = sw_pack_backend(pack);
-	rc = sw_run_supervise(&inner, report, err);
+	run_trace *trace = options->trace ? calloc(1, sizeof *trace) : NULL;
+	rc = run_supervise(&inner, trace, report, err);
 	if (!rc && g.error)
 		rc = sw_error_set(err, g.error, "the output could not be classified");
 	if (!rc && report->runner_lost)
@@ -69,7 +71,15 @@ int sw_run_command(const sw_run_options *options, const sw_pack *pack, const sw_
 		rc = sw_scan_finish(g.scan, report->exit, report->started, report->source, result,
 		                    err);
 	sw_scan_free(g.scan);
-	if (!rc)
+	if (!rc) {
 		add_missing_runner(report, *result);
+		if (trace)
+			rc = run_trace_tell(trace, *result);
+		if (rc)
+			sw_error_set(err, rc, "out of memory");
+	}
+	if (trace)
+		run_trace_free(trace);
+	free(trace);
 	return rc;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "run_internal.h"
+#include "trace.h"
 
 #define OPTIONS \
 	(PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC)
@@ -22,8 +23,13 @@
 bool run_watch_attach(run_watch *w, pid_t pid, const sw_run_program *program)
 {
 	w->program = program;
-	w->on = ptrace(PTRACE_SEIZE, pid, 0, OPTIONS) == 0;
+	/* a tree under the filter must not outlive who answers for it */
+	long more =
+	    w->trace ? PTRACE_O_TRACESECCOMP | PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL : 0;
+	w->on = ptrace(PTRACE_SEIZE, pid, 0, OPTIONS | more) == 0;
 	w->whole = w->on;
+	if (w->trace)
+		w->trace->on = w->on;
 	if (w->on)
 		w->pids[w->n++] = pid;
 	return w->on;
@@ -62,7 +68,9 @@ void run_watch_let_go(run_watch *w)
 
 void run_watch_gone(run_watch *w, pid_t pid)
 {
-	if (w->on)
+	if (w->trace)
+		run_trace_gone(w->trace, pid);
+	else if (w->on)
 		forget(w, pid);
 }
 
@@ -71,9 +79,33 @@ static bool is_stop_signal(int sig)
 	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
 }
 
+/* Nobody is let go: each stop is looked at and the process sent on. */
+static void traced_stop(run_watch *w, pid_t pid, int sig, int event)
+{
+	int how = PTRACE_CONT, deliver = 0;
+	if (event == PTRACE_EVENT_SECCOMP) {
+		if (run_trace_begin(w->trace, pid))
+			how = PTRACE_SYSCALL;
+	} else if (event == PTRACE_EVENT_EXEC) {
+		if (!w->seen && run_other_program_runs(pid, w->program, 0))
+			w->seen = w->trace->command = true;
+	} else if (event == PTRACE_EVENT_STOP && is_stop_signal(sig)) {
+		how = PTRACE_LISTEN;
+	} else if (event == 0 && sig == (SIGTRAP | 0x80)) {
+		run_trace_end(w->trace, pid);
+	} else if (event == 0) {
+		deliver = sig;
+	}
+	ptrace(how, pid, 0, (void *)(intptr_t)deliver);
+}
+
 void run_watch_stopped(run_watch *w, pid_t pid, int status)
 {
 	int sig = status & 0xff, event = status >> 8;
+	if (w->trace) {
+		traced_stop(w, pid, sig, event);
+		return;
+	}
 	if (event == PTRACE_EVENT_EXEC && run_other_program_runs(pid, w->program, 0)) {
 		w->seen = true;
 		run_watch_let_go(w);

@@ -1,0 +1,109 @@
+/* The parts of `run --trace`; shared by trace*.c, watch.c and the supervisor. */
+#ifndef SW_RUN_TRACE_H
+#define SW_RUN_TRACE_H
+
+#include <sys/types.h>
+
+#include "run.h"
+
+/* What a call wants, which decides how it is looked at outside. */
+typedef enum {
+	CALL_OPEN,    /* path, flags */
+	CALL_OPENAT2, /* path, struct open_how */
+	CALL_MAKE,    /* a new name */
+	CALL_MKNOD,   /* the same, perhaps a device */
+	CALL_REMOVE,  /* an old name */
+	CALL_RMDIR,
+	CALL_RENAME, /* path, and the second one */
+	CALL_LINK,
+	CALL_CHMOD,
+	CALL_CHOWN,
+	CALL_TIMES,
+	CALL_WRITE_PATH, /* truncate, extended attributes */
+	CALL_EXEC,
+	CALL_CONNECT, /* and sendto: an address */
+	CALL_BIND,
+	CALL_SOCKET,
+	CALL_UNSHARE,
+	CALL_PRIVILEGE /* needs a capability */
+} run_call_kind;
+
+typedef struct run_call {
+	int nr;
+	const char *name;
+	run_call_kind kind;
+	sw_operation operation;
+	int8_t dirfd, path;   /* which arguments; -1: none */
+	int8_t dirfd2, path2; /* of the second path */
+	int8_t extra;         /* flags, mode, address length, owner; -1: none */
+	int8_t capability;    /* for CALL_PRIVILEGE */
+} run_call;
+
+size_t run_calls(const run_call **out);
+const run_call *run_call_find(int nr);
+/* Which errors of the call are a refusal. */
+bool run_call_refusal(const run_call *c, int error);
+
+struct sock_fprog;
+/* The filter: SECCOMP_RET_TRACE for these calls. Freed by run_trace_filter_free(). */
+int run_trace_filter(struct sock_fprog *out);
+void run_trace_filter_free(struct sock_fprog *p);
+
+/* One failed call of a stopped process, with what it asked for. */
+typedef struct run_failed_call {
+	const run_call *call;
+	pid_t pid;
+	uint64_t args[6];
+	int error;
+	char path[1024]; /* as the command sees it, absolute; or host:port; empty: none */
+	char path2[1024];
+	const char *resource_kind; /* "path", "host", "syscall" */
+} run_failed_call;
+/* Reads the paths or the address from the process. */
+void run_trace_read(run_failed_call *f);
+
+typedef enum { OUTSIDE_UNKNOWN, OUTSIDE_REFUSED, OUTSIDE_ALLOWED } run_outside;
+/* Would the same call, by this user, outside, be let through? Changes nothing. */
+run_outside run_trace_outside(const run_failed_call *f);
+
+#define RUN_TRACE_DENIALS_MAX 64
+
+typedef struct run_trace_denial {
+	const run_call *call;
+	int error;
+	run_outside outside;
+	const char *resource_kind;
+	char path[1024];
+	uint64_t count, order;
+} run_trace_denial;
+
+typedef struct run_trace_slot {
+	pid_t pid; /* 0: free */
+	int nr;
+	uint64_t args[6];
+} run_trace_slot;
+
+typedef struct run_trace {
+	bool on;
+	bool command; /* the command runs; what the runner does is its own affair */
+	const sw_run_program *program; /* the runner's; NULL: none is there */
+	run_trace_slot *slots; /* calls that have begun, by thread */
+	size_t n_slots, cap_slots;
+	run_trace_denial denials[RUN_TRACE_DENIALS_MAX];
+	size_t n_denials;
+	uint64_t calls, failures, lost; /* looked at, refused, not kept */
+} run_trace;
+
+/* Why it cannot be done for this program; NULL: it can. */
+const char *run_trace_refusal(const sw_run_program *program);
+/* In the child, just before execve(): 0 or errno. */
+int run_trace_install(const struct sock_fprog *filter);
+/* A call of interest begins: true where its end must be seen. */
+bool run_trace_begin(run_trace *t, pid_t pid);
+void run_trace_end(run_trace *t, pid_t pid);
+void run_trace_gone(run_trace *t, pid_t pid);
+void run_trace_free(run_trace *t);
+/* Hands the findings to the result, the last denial first. */
+int run_trace_tell(const run_trace *t, sw_result *result);
+
+#endif

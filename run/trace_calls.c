@@ -1,0 +1,196 @@
+/*
+ * The calls that a sandbox refuses, which errors count, and the filter that stops only
+ * these. Reading, writing and asking (stat, access) are left out: they are many, and a
+ * question that is answered with "no" has refused nothing.
+ */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "trace.h"
+
+#define W SW_OPERATION_WRITE
+#define R SW_OPERATION_READ
+#define N SW_OPERATION_NETWORK
+#define X SW_OPERATION_EXEC
+#define P SW_OPERATION_PROCESS
+#define V SW_OPERATION_PRIVILEGE
+#define NONE -1
+#define PATH_CALL(name, kind, op, dir, path, extra)                             \
+	{                                                                       \
+		SYS_##name, #name, kind, op, dir, path, NONE, NONE, extra, NONE \
+	}
+#define TWO_PATHS(name, kind, dir, path, dir2, path2)                          \
+	{                                                                      \
+		SYS_##name, #name, kind, W, dir, path, dir2, path2, NONE, NONE \
+	}
+#define CAP_CALL(name, cap)                                                             \
+	{                                                                               \
+		SYS_##name, #name, CALL_PRIVILEGE, V, NONE, NONE, NONE, NONE, NONE, cap \
+	}
+
+static const run_call calls[] = {
+    PATH_CALL(openat, CALL_OPEN, W, 0, 1, 2),
+#ifdef SYS_openat2
+    PATH_CALL(openat2, CALL_OPENAT2, W, 0, 1, 2),
+#endif
+    PATH_CALL(mkdirat, CALL_MAKE, W, 0, 1, NONE),
+    PATH_CALL(mknodat, CALL_MKNOD, W, 0, 1, 2),
+    PATH_CALL(unlinkat, CALL_REMOVE, W, 0, 1, 2),
+    PATH_CALL(symlinkat, CALL_MAKE, W, 1, 2, NONE),
+    TWO_PATHS(linkat, CALL_LINK, 0, 1, 2, 3),
+#ifdef SYS_renameat
+    TWO_PATHS(renameat, CALL_RENAME, 0, 1, 2, 3),
+#endif
+    TWO_PATHS(renameat2, CALL_RENAME, 0, 1, 2, 3),
+    PATH_CALL(fchmodat, CALL_CHMOD, W, 0, 1, NONE),
+#ifdef SYS_fchmodat2
+    PATH_CALL(fchmodat2, CALL_CHMOD, W, 0, 1, NONE),
+#endif
+    PATH_CALL(fchmod, CALL_CHMOD, W, 0, NONE, NONE),
+    PATH_CALL(fchownat, CALL_CHOWN, W, 0, 1, 2),
+    PATH_CALL(fchown, CALL_CHOWN, W, 0, NONE, 1),
+    PATH_CALL(utimensat, CALL_TIMES, W, 0, 1, 2),
+    PATH_CALL(truncate, CALL_WRITE_PATH, W, NONE, 0, NONE),
+    PATH_CALL(setxattr, CALL_WRITE_PATH, W, NONE, 0, NONE),
+    PATH_CALL(lsetxattr, CALL_WRITE_PATH, W, NONE, 0, NONE),
+    PATH_CALL(removexattr, CALL_WRITE_PATH, W, NONE, 0, NONE),
+    PATH_CALL(execve, CALL_EXEC, X, NONE, 0, NONE),
+    PATH_CALL(execveat, CALL_EXEC, X, 0, 1, NONE),
+#ifdef SYS_open
+    PATH_CALL(open, CALL_OPEN, W, NONE, 0, 1),
+    PATH_CALL(creat, CALL_OPEN, W, NONE, 0, NONE),
+    PATH_CALL(mkdir, CALL_MAKE, W, NONE, 0, NONE),
+    PATH_CALL(mknod, CALL_MKNOD, W, NONE, 0, 1),
+    PATH_CALL(unlink, CALL_REMOVE, W, NONE, 0, NONE),
+    PATH_CALL(rmdir, CALL_RMDIR, W, NONE, 0, NONE),
+    PATH_CALL(symlink, CALL_MAKE, W, NONE, 1, NONE),
+    TWO_PATHS(link, CALL_LINK, NONE, 0, NONE, 1),
+    TWO_PATHS(rename, CALL_RENAME, NONE, 0, NONE, 1),
+    PATH_CALL(chmod, CALL_CHMOD, W, NONE, 0, NONE),
+    PATH_CALL(chown, CALL_CHOWN, W, NONE, 0, 1),
+    PATH_CALL(lchown, CALL_CHOWN, W, NONE, 0, 1),
+    PATH_CALL(utime, CALL_TIMES, W, NONE, 0, 1),
+    PATH_CALL(utimes, CALL_TIMES, W, NONE, 0, 1),
+    PATH_CALL(futimesat, CALL_TIMES, W, 0, 1, 2),
+#endif
+    PATH_CALL(connect, CALL_CONNECT, N, NONE, 1, 2),
+    PATH_CALL(sendto, CALL_CONNECT, N, NONE, 4, 5),
+    PATH_CALL(bind, CALL_BIND, N, NONE, 1, 2),
+    PATH_CALL(socket, CALL_SOCKET, N, NONE, NONE, NONE),
+    PATH_CALL(unshare, CALL_UNSHARE, V, NONE, NONE, 0),
+    CAP_CALL(mount, CAP_SYS_ADMIN),
+    CAP_CALL(umount2, CAP_SYS_ADMIN),
+    CAP_CALL(pivot_root, CAP_SYS_ADMIN),
+    CAP_CALL(setns, CAP_SYS_ADMIN),
+    CAP_CALL(sethostname, CAP_SYS_ADMIN),
+    CAP_CALL(setdomainname, CAP_SYS_ADMIN),
+    CAP_CALL(swapon, CAP_SYS_ADMIN),
+    CAP_CALL(swapoff, CAP_SYS_ADMIN),
+    CAP_CALL(chroot, CAP_SYS_CHROOT),
+    CAP_CALL(reboot, CAP_SYS_BOOT),
+    CAP_CALL(init_module, CAP_SYS_MODULE),
+    CAP_CALL(finit_module, CAP_SYS_MODULE),
+    CAP_CALL(delete_module, CAP_SYS_MODULE),
+    CAP_CALL(settimeofday, CAP_SYS_TIME),
+    CAP_CALL(clock_settime, CAP_SYS_TIME),
+    CAP_CALL(acct, CAP_SYS_PACCT),
+    CAP_CALL(setgroups, CAP_SETGID),
+    CAP_CALL(setresuid, CAP_SETUID),
+    CAP_CALL(setresgid, CAP_SETGID),
+    CAP_CALL(setuid, CAP_SETUID),
+    CAP_CALL(setgid, CAP_SETGID),
+    CAP_CALL(setpriority, CAP_SYS_NICE),
+    CAP_CALL(sched_setscheduler, CAP_SYS_NICE),
+    CAP_CALL(bpf, CAP_SYS_ADMIN),
+    CAP_CALL(syslog, CAP_SYSLOG),
+};
+
+#define N_CALLS (sizeof calls / sizeof calls[0])
+
+size_t run_calls(const run_call **out)
+{
+	*out = calls;
+	return N_CALLS;
+}
+
+const run_call *run_call_find(int nr)
+{
+	for (size_t i = 0; i < N_CALLS; i++)
+		if (calls[i].nr == nr)
+			return &calls[i];
+	return NULL;
+}
+
+bool run_call_refusal(const run_call *c, int error)
+{
+	switch (error) {
+	case EROFS:
+	case EACCES:
+	case EPERM:
+		return true;
+	case ENETUNREACH:
+	case ENETDOWN:
+	case EHOSTUNREACH:
+		return c->kind == CALL_CONNECT;
+	case EXDEV: /* Landlock's answer to a move between folders */
+		return c->kind == CALL_RENAME || c->kind == CALL_LINK;
+	case EAFNOSUPPORT:
+		return c->kind == CALL_SOCKET;
+	case EINVAL: /* an owner that the user namespace does not know */
+		return c->kind == CALL_CHOWN;
+	case ENOSPC: /* the limit of user namespaces */
+	case EUSERS:
+		return c->kind == CALL_UNSHARE;
+	case ENOSYS:
+		return true;
+	default:
+		return false;
+	}
+}
+
+#if defined(__x86_64__)
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#else
+#define NATIVE_ARCH 0
+#endif
+
+/* A list of pairs: test, return. */
+int run_trace_filter(struct sock_fprog *out)
+{
+	if (NATIVE_ARCH == 0)
+		return SW_EUNSUPPORTED;
+	struct sock_filter *f = calloc(2 * N_CALLS + 8, sizeof *f);
+	if (!f)
+		return SW_ENOMEM;
+	unsigned short n = 0;
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+	                                      offsetof(struct seccomp_data, arch));
+	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 1, 0);
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+	                                      offsetof(struct seccomp_data, nr));
+	for (size_t i = 0; i < N_CALLS; i++) {
+		f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+		                                      (uint32_t)calls[i].nr, 0, 1);
+		f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
+	}
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	out->len = n;
+	out->filter = f;
+	return SW_OK;
+}
+
+void run_trace_filter_free(struct sock_fprog *p)
+{
+	free(p->filter);
+	p->filter = NULL;
+}

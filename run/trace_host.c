@@ -1,0 +1,299 @@
+/*
+ * Would the same call be let through outside the sandbox? Asked of the host, as the user
+ * that runs the supervisor, without changing anything. Where the answer is not clear, the
+ * failure is not held against the sandbox.
+ */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run_internal.h"
+#include "trace.h"
+
+static run_outside answer(bool allowed)
+{
+	return allowed ? OUTSIDE_ALLOWED : OUTSIDE_REFUSED;
+}
+
+static bool may(const char *path, int what)
+{
+	return faccessat(AT_FDCWD, path, what, AT_EACCESS) == 0;
+}
+
+static bool exists(const char *path, struct stat *st)
+{
+	return lstat(path, st) == 0;
+}
+
+/* The folder that holds the last part of `path`; false for "/" and what is cut. */
+static bool parent_of(const char *path, char *out, size_t n)
+{
+	size_t len = strlen(path);
+	if (len >= n)
+		return false;
+	memcpy(out, path, len + 1);
+	while (len > 1 && out[len - 1] == '/')
+		out[--len] = '\0';
+	char *slash = strrchr(out, '/');
+	if (!slash || len <= 1)
+		return false;
+	slash[slash == out] = '\0';
+	return true;
+}
+
+static bool parent_writable(const char *path)
+{
+	char parent[1024];
+	return parent_of(path, parent, sizeof parent) && may(parent, W_OK | X_OK);
+}
+
+/* Removing or renaming: in a sticky folder only one's own. */
+static bool removable(const char *path)
+{
+	char parent[1024];
+	struct stat dir, file;
+	if (!parent_of(path, parent, sizeof parent) || stat(parent, &dir) || !exists(path, &file))
+		return false;
+	if (!may(parent, W_OK | X_OK))
+		return false;
+	return !(dir.st_mode & S_ISVTX) || geteuid() == 0 || dir.st_uid == geteuid() ||
+	       file.st_uid == geteuid();
+}
+
+static bool read_only_fs(const char *path)
+{
+	struct statvfs v;
+	return statvfs(path, &v) == 0 && (v.f_flag & ST_RDONLY);
+}
+
+/* These mean another process, or another thing, inside. */
+static bool means_something_else(const char *path)
+{
+	return (!strncmp(path, "/proc/", 6) && path[6] >= '0' && path[6] <= '9') ||
+	       !strncmp(path, "/proc/self", 10) || !strncmp(path, "/proc/thread-self", 17) ||
+	       strstr(path, " (deleted)") || !strncmp(path, "/dev/pts", 8) ||
+	       !strcmp(path, "/dev/tty");
+}
+
+static bool has_capability(int cap)
+{
+	struct __user_cap_header_struct h = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct d[2];
+	if (syscall(SYS_capget, &h, d))
+		return false;
+	return d[cap / 32].effective & (1u << (cap % 32));
+}
+
+static run_outside open_outside(const run_failed_call *f, uint64_t flags)
+{
+	struct stat st;
+	bool there = stat(f->path, &st) == 0;
+	int mode = (int)(flags & O_ACCMODE);
+	if (!there && !(flags & O_CREAT))
+		return OUTSIDE_REFUSED;
+	if (!there)
+		return answer(parent_writable(f->path));
+	if ((flags & O_CREAT) && (flags & O_EXCL))
+		return OUTSIDE_REFUSED;
+	if (S_ISDIR(st.st_mode) && (flags & O_TMPFILE) == O_TMPFILE)
+		return answer(may(f->path, W_OK | X_OK));
+	if (S_ISDIR(st.st_mode) && mode != O_RDONLY)
+		return OUTSIDE_REFUSED;
+	if ((flags & O_NOATIME) && f->error == EPERM && geteuid() != 0 && st.st_uid != geteuid())
+		return OUTSIDE_REFUSED;
+	/* devices answer at open, not at access: only the modes can be asked */
+	int want = mode == O_RDONLY ? R_OK : mode == O_WRONLY ? W_OK : R_OK | W_OK;
+	if (flags & O_TRUNC)
+		want |= W_OK;
+	return answer(may(f->path, want));
+}
+
+static run_outside owner_outside(const run_failed_call *f)
+{
+	struct stat st;
+	if (!exists(f->path, &st) || read_only_fs(f->path))
+		return OUTSIDE_REFUSED;
+	if (has_capability(CAP_CHOWN))
+		return OUTSIDE_ALLOWED;
+	uid_t owner = (uid_t)f->args[f->call->extra];
+	gid_t group = (gid_t)f->args[f->call->extra + 1];
+	bool keeps = owner == (uid_t)-1 || owner == st.st_uid;
+	return answer(st.st_uid == geteuid() && keeps &&
+	              (group == (gid_t)-1 || group == getegid()));
+}
+
+static run_outside attributes_outside(const run_failed_call *f)
+{
+	struct stat st;
+	if (!exists(f->path, &st) || read_only_fs(f->path))
+		return OUTSIDE_REFUSED;
+	if (geteuid() == 0 || st.st_uid == geteuid())
+		return OUTSIDE_ALLOWED;
+	/* "now" needs no more than the right to write */
+	bool now =
+	    f->call->kind == CALL_TIMES && f->call->extra >= 0 && f->args[f->call->extra] == 0;
+	return answer(now && may(f->path, W_OK));
+}
+
+static run_outside move_outside(const run_failed_call *f)
+{
+	char from[1024], to[1024];
+	struct stat a, b, st;
+	if (!exists(f->path, &st) || !parent_of(f->path, from, sizeof from) ||
+	    !parent_of(f->path2, to, sizeof to) || stat(from, &a) || stat(to, &b))
+		return OUTSIDE_REFUSED;
+	if (a.st_dev != b.st_dev) /* it would be EXDEV outside too */
+		return OUTSIDE_REFUSED;
+	if (f->call->kind == CALL_LINK)
+		return answer(!exists(f->path2, &st) && may(to, W_OK | X_OK));
+	return answer(removable(f->path) && may(to, W_OK | X_OK) &&
+	              (!exists(f->path2, &st) || removable(f->path2)));
+}
+
+/* A datagram socket's connect() sends nothing and still needs a route. */
+static run_outside route_outside(const run_failed_call *f)
+{
+	char host[128];
+	const char *colon = strrchr(f->path, ':');
+	if (!colon || (size_t)(colon - f->path) >= sizeof host)
+		return OUTSIDE_UNKNOWN;
+	bool v6 = f->path[0] == '[';
+	size_t n = (size_t)(colon - f->path) - (v6 ? 2 : 0);
+	memcpy(host, f->path + (v6 ? 1 : 0), n);
+	host[n] = '\0';
+	int port = atoi(colon + 1);
+	struct sockaddr_in v4 = {.sin_family = AF_INET,
+	                         .sin_port = htons((uint16_t)(port ? port : 9))};
+	struct sockaddr_in6 six = {.sin6_family = AF_INET6,
+	                           .sin6_port = htons((uint16_t)(port ? port : 9))};
+	if (v6 ? inet_pton(AF_INET6, host, &six.sin6_addr) != 1
+	       : inet_pton(AF_INET, host, &v4.sin_addr) != 1)
+		return OUTSIDE_UNKNOWN;
+	int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return OUTSIDE_REFUSED;
+	int rc = v6 ? connect(fd, (struct sockaddr *)&six, sizeof six)
+	            : connect(fd, (struct sockaddr *)&v4, sizeof v4);
+	close(fd);
+	return answer(rc == 0);
+}
+
+static run_outside bind_outside(const run_failed_call *f)
+{
+	struct stat st;
+	if (f->path[0] == '/')
+		return answer(!exists(f->path, &st) && parent_writable(f->path));
+	const char *colon = strrchr(f->path, ':');
+	if (!colon)
+		return OUTSIDE_UNKNOWN;
+	int port = atoi(colon + 1);
+	if (port == 0 || port >= 1024 || has_capability(CAP_NET_BIND_SERVICE))
+		return OUTSIDE_ALLOWED;
+	char *text;
+	size_t n;
+	long first = 1024;
+	if (sw_read_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", 64, &text, &n, NULL) ==
+	    0) {
+		char number[16] = "";
+		memcpy(number, text, n < 15 ? n : 15);
+		first = atol(number);
+		free(text);
+	}
+	return answer(port >= first);
+}
+
+static run_outside socket_outside(const run_failed_call *f)
+{
+	int fd = socket((int)f->args[0], (int)f->args[1] | SOCK_CLOEXEC, (int)f->args[2]);
+	if (fd >= 0)
+		close(fd);
+	return answer(fd >= 0);
+}
+
+/* Tried in a child, which ends with what it made. */
+static run_outside unshare_outside(const run_failed_call *f)
+{
+	int flags = (int)f->args[0];
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(unshare(flags & ~(CLONE_FILES | CLONE_FS)) ? 1 : 0);
+	int status = -1;
+	while (pid > 0 && waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
+		;
+	if (pid < 0 || !WIFEXITED(status))
+		return OUTSIDE_UNKNOWN;
+	return answer(WEXITSTATUS(status) == 0);
+}
+
+static run_outside path_outside(const run_failed_call *f)
+{
+	struct stat st;
+	const run_call *c = f->call;
+	if (f->path[0] != '/' || means_something_else(f->path))
+		return OUTSIDE_UNKNOWN;
+	switch (c->kind) {
+	case CALL_OPEN:
+	case CALL_OPENAT2:
+		return open_outside(f, c->extra >= 0 ? f->args[c->extra]
+		                                     : O_WRONLY | O_CREAT | O_TRUNC);
+	case CALL_MKNOD:
+		if ((S_ISCHR(f->args[c->extra]) || S_ISBLK(f->args[c->extra])) &&
+		    !has_capability(CAP_MKNOD))
+			return OUTSIDE_REFUSED;
+		return answer(!exists(f->path, &st) && parent_writable(f->path));
+	case CALL_MAKE:
+		return answer(!exists(f->path, &st) && parent_writable(f->path));
+	case CALL_REMOVE:
+	case CALL_RMDIR:
+		return answer(removable(f->path));
+	case CALL_RENAME:
+	case CALL_LINK:
+		return f->path2[0] == '/' ? move_outside(f) : OUTSIDE_UNKNOWN;
+	case CALL_CHMOD:
+	case CALL_TIMES:
+		return attributes_outside(f);
+	case CALL_CHOWN:
+		return owner_outside(f);
+	case CALL_WRITE_PATH:
+		return answer(may(f->path, W_OK));
+	case CALL_EXEC:
+		return answer(stat(f->path, &st) == 0 && S_ISREG(st.st_mode) && may(f->path, X_OK));
+	default:
+		return OUTSIDE_UNKNOWN;
+	}
+}
+
+run_outside run_trace_outside(const run_failed_call *f)
+{
+	if (f->error == ENOSYS)
+		return OUTSIDE_UNKNOWN; /* an old kernel says the same */
+	switch (f->call->kind) {
+	case CALL_CONNECT:
+		if (f->path[0] == '/')
+			return means_something_else(f->path) ? OUTSIDE_UNKNOWN
+			                                     : answer(may(f->path, W_OK));
+		return f->path[0] ? route_outside(f) : OUTSIDE_UNKNOWN;
+	case CALL_BIND:
+		return f->path[0] ? bind_outside(f) : OUTSIDE_UNKNOWN;
+	case CALL_SOCKET:
+		return socket_outside(f);
+	case CALL_UNSHARE:
+		return unshare_outside(f);
+	case CALL_PRIVILEGE:
+		return answer(has_capability(f->call->capability));
+	default:
+		return path_outside(f);
+	}
+}

@@ -1,0 +1,138 @@
+/* What a stopped process asked for: paths made absolute, addresses made readable. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "run_internal.h"
+#include "trace.h"
+
+/* Up to n bytes of the process; how many, at least up to the end of a page. */
+static size_t read_memory(pid_t pid, uint64_t from, void *to, size_t n)
+{
+	size_t got = 0;
+	while (got < n) {
+		/* page by page, so that a string at the end of a mapping is readable */
+		size_t piece = 4096 - (from + got) % 4096;
+		if (piece > n - got)
+			piece = n - got;
+		struct iovec mine = {(char *)to + got, piece};
+		struct iovec its = {(void *)(uintptr_t)(from + got), piece};
+		ssize_t k = process_vm_readv(pid, &mine, 1, &its, 1, 0);
+		if (k <= 0)
+			break;
+		got += (size_t)k;
+		if ((size_t)k < piece || memchr((char *)to + got - k, 0, (size_t)k))
+			break;
+	}
+	return got;
+}
+
+static bool read_string(pid_t pid, uint64_t from, char *to, size_t n)
+{
+	size_t got = read_memory(pid, from, to, n - 1);
+	to[got] = '\0';
+	return got > 0 && memchr(to, 0, got) != NULL;
+}
+
+/* The folder that a relative path starts from. */
+static bool start_of(pid_t pid, int64_t dirfd, char *out, size_t n)
+{
+	char link[64];
+	if ((int)dirfd == AT_FDCWD)
+		snprintf(link, sizeof link, "/proc/%d/cwd", (int)pid);
+	else
+		snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)pid, (int)dirfd);
+	ssize_t k = readlink(link, out, n - 1);
+	if (k <= 0)
+		return false;
+	out[k] = '\0';
+	return out[0] == '/';
+}
+
+static void absolute(const run_failed_call *f, int dirfd, int path, char *out, size_t n)
+{
+	char name[512] = "", start[500];
+	int64_t at = dirfd >= 0 ? (int32_t)f->args[dirfd] : AT_FDCWD;
+	out[0] = '\0';
+	if (path >= 0 && f->args[path] && !read_string(f->pid, f->args[path], name, sizeof name))
+		return;
+	if (name[0] == '/') {
+		snprintf(out, n, "%s", name);
+		return;
+	}
+	if (!start_of(f->pid, at, start, sizeof start))
+		return;
+	const char *rest = name;
+	while (!strncmp(rest, "./", 2))
+		rest += 2;
+	if (!rest[0] || !strcmp(rest, "."))
+		snprintf(out, n, "%s", start);
+	else
+		snprintf(out, n, "%s/%s", strcmp(start, "/") ? start : "", rest);
+}
+
+static void address(run_failed_call *f)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+		struct sockaddr_un local;
+		char room[sizeof(struct sockaddr_un) + 1];
+	} a;
+	memset(&a, 0, sizeof a);
+	uint64_t from = f->args[f->call->path], n = f->args[f->call->extra];
+	if (!from || n < sizeof(sa_family_t))
+		return;
+	if (n > sizeof a.local)
+		n = sizeof a.local;
+	struct iovec mine = {&a, n}, its = {(void *)(uintptr_t)from, n};
+	if (process_vm_readv(f->pid, &mine, 1, &its, 1, 0) != (ssize_t)n)
+		return;
+	char text[INET6_ADDRSTRLEN];
+	if (a.any.sa_family == AF_INET) {
+		inet_ntop(AF_INET, &a.v4.sin_addr, text, sizeof text);
+		snprintf(f->path, sizeof f->path, "%s:%u", text, ntohs(a.v4.sin_port));
+		f->resource_kind = "host";
+	} else if (a.any.sa_family == AF_INET6) {
+		inet_ntop(AF_INET6, &a.v6.sin6_addr, text, sizeof text);
+		snprintf(f->path, sizeof f->path, "[%s]:%u", text, ntohs(a.v6.sin6_port));
+		f->resource_kind = "host";
+	} else if (a.any.sa_family == AF_UNIX && a.local.sun_path[0] == '/') {
+		snprintf(f->path, sizeof f->path, "%.*s", (int)sizeof a.local.sun_path,
+		         a.local.sun_path);
+		f->resource_kind = "path";
+	}
+}
+
+void run_trace_read(run_failed_call *f)
+{
+	const run_call *c = f->call;
+	f->path[0] = f->path2[0] = '\0';
+	f->resource_kind = "syscall";
+	if (c->kind == CALL_CONNECT || c->kind == CALL_BIND) {
+		address(f);
+		return;
+	}
+	if (c->path < 0 && c->dirfd < 0)
+		return;
+	absolute(f, c->dirfd, c->path, f->path, sizeof f->path);
+	if (c->path2 >= 0)
+		absolute(f, c->dirfd2, c->path2, f->path2, sizeof f->path2);
+	f->resource_kind = "path";
+	/* for openat2 the flags stand in memory; they take the place of the pointer */
+	if (c->kind == CALL_OPENAT2) {
+		uint64_t flags = 0;
+		struct iovec mine = {&flags, sizeof flags};
+		struct iovec its = {(void *)(uintptr_t)f->args[c->extra], sizeof flags};
+		if (process_vm_readv(f->pid, &mine, 1, &its, 1, 0) == (ssize_t)sizeof flags)
+			f->args[c->extra] = flags;
+	}
+}
