@@ -35,6 +35,18 @@ char *http_default_socket(void)
 	return sw_xdg_path("XDG_RUNTIME_DIR", "http.sock");
 }
 
+static bool answers(const struct sockaddr_un *addr)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return true; /* not known: leave the file alone */
+	bool alive = !connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) ||
+	             (errno != ECONNREFUSED && errno != ENOENT);
+	close(fd);
+	return alive;
+}
+
 /* Removes a socket file that nobody listens on. */
 static int clear_stale(const struct sockaddr_un *addr, sw_error *err)
 {
@@ -48,13 +60,7 @@ static int clear_stale(const struct sockaddr_un *addr, sw_error *err)
 	if (!S_ISSOCK(st.st_mode))
 		return fail(err, addr->sun_path, "a file that is no socket is in the way", 0,
 		            "choose another path with --listen unix:PATH");
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return fail(err, addr->sun_path, "no socket", errno, NULL);
-	bool alive = !connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) ||
-	             (errno != ECONNREFUSED && errno != ENOENT);
-	close(fd);
-	if (alive)
+	if (answers(addr))
 		return fail(err, addr->sun_path, "another service listens on this socket", 0,
 		            "stop it, or choose another path with --listen unix:PATH");
 	if (unlink(addr->sun_path) && errno != ENOENT)
@@ -150,13 +156,17 @@ int http_listener_open(http_listener *out, const http_listen_spec *spec, mode_t 
 
 void http_listener_close(http_listener *l)
 {
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	struct stat st;
 
 	if (l->fd >= 0)
 		close(l->fd);
 	l->fd = -1;
-	if (l->kind == HTTP_LISTEN_UNIX && !l->activated && l->ino && !lstat(l->path, &st) &&
-	    st.st_dev == l->dev && st.st_ino == l->ino)
+	if (l->kind != HTTP_LISTEN_UNIX || l->activated || !l->ino)
+		return;
+	/* numbers are used again at once: a successor's file may have the same */
+	memcpy(addr.sun_path, l->path, sizeof(addr.sun_path));
+	if (!lstat(l->path, &st) && st.st_dev == l->dev && st.st_ino == l->ino && !answers(&addr))
 		unlink(l->path);
 	l->ino = 0;
 }

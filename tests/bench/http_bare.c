@@ -38,7 +38,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
 
 int main(int argc, char **argv)
 {
-	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in addr = {.sin_family = AF_INET,
+	                           .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	unsigned mode = MHD_USE_INTERNAL_POLLING_THREAD;
 
 	if (argc < 3)

@@ -24,6 +24,12 @@ static http_config config(void)
 	return c;
 }
 
+static int parse(http_config *c, int argc, const char **argv, sw_error *err)
+{
+	bool answered;
+	return http_config_parse(c, argc, (char **)(uintptr_t)argv, &answered, err);
+}
+
 static http_once once(const char *value)
 {
 	return (http_once){.value = value, .count = value != NULL};
@@ -86,12 +92,11 @@ static void hosts(void **state)
 
 static void hosts_added(void **state)
 {
-	char *argv[] = {"x", "--allow-host", "Gate.example", "--allow-host=gate.example:444"};
+	const char *argv[] = {"x", "--allow-host", "Gate.example", "--allow-host=gate.example:444"};
 	http_config c = config();
-	bool answered;
 	(void)state;
 
-	assert_int_equal(http_config_parse(&c, 4, argv, &answered, NULL), 0);
+	assert_int_equal(parse(&c, 4, argv, NULL), 0);
 	assert_true(http_guard_host(&c, false, 8765, "gate.example"));
 	assert_true(http_guard_host(&c, false, 8765, "GATE.example:8765"));
 	assert_true(http_guard_host(&c, false, 8765, "gate.example:444"));
@@ -161,16 +166,15 @@ static void a_service_without_token_lets_nobody_in(void **state)
 
 static void origins_of_a_socket(void **state)
 {
-	char *argv[] = {"x", "--allow-origin", "https://gate.example"};
+	const char *argv[] = {"x", "--allow-origin", "https://gate.example"};
 	http_config c = config();
 	http_head h = {.method = "GET", .is_unix = true, .host = once("localhost")};
-	bool answered;
 	(void)state;
 
 	/* no page has a unix socket as its origin */
 	h.origin = once("http://localhost");
 	assert_int_equal(judge(&c, &h), HTTP_PROBLEM_ORIGIN);
-	assert_int_equal(http_config_parse(&c, 3, argv, &answered, NULL), 0);
+	assert_int_equal(parse(&c, 3, argv, NULL), 0);
 	h.origin = once("https://gate.example");
 	assert_int_equal(judge(&c, &h), HTTP_PROBLEM_NONE);
 	h.origin = once("https://gate.example.evil.example");
@@ -212,7 +216,8 @@ static void routes(void **state)
 	assert_null(http_route_find(longest, arg));
 	for (size_t i = 0; i < http_n_routes; i++) {
 		assert_int_equal(!!(http_routes[i].methods & HTTP_GET), http_routes[i].get != NULL);
-		assert_int_equal(!!(http_routes[i].methods & HTTP_POST), http_routes[i].post != NULL);
+		assert_int_equal(!!(http_routes[i].methods & HTTP_POST),
+		                 http_routes[i].post != NULL);
 		/* what holds data is never public */
 		if (http_routes[i].is_public)
 			assert_int_not_equal(strncmp(http_routes[i].pattern, "/v1/", 4), 0);
@@ -222,35 +227,48 @@ static void routes(void **state)
 static void settings(void **state)
 {
 	static const char *const bad[][2] = {
-	    {"--listen", "0.0.0.0:80"},   {"--listen", "192.168.0.1:80"}, {"--listen", "*:80"},
-	    {"--listen", "[::]:80"},      {"--listen", "unix:"},          {"--listen", "127.0.0.1:65536"},
-	    {"--listen", "127.0.0.1:-1"}, {"--listen", "8080"},           {"--max-body", "0"},
-	    {"--max-body", "8XB"},        {"--max-body", "99999999999999999999"}, {"--timeout", "-1s"},
-	    {"--timeout", "soon"},        {"--max-connections", "0"},     {"--max-connections", "1x"},
-	    {"--socket-mode", "9"},       {"--allow-host", "*"},          {"--allow-host", "0.0.0.0"},
-	    {"--allow-host", ""},         {"--allow-origin", "evil.example"},
-	    {"--allow-origin", "https://x/y"}, {"--nonsense", "1"},
+	    {"--listen", "0.0.0.0:80"},
+	    {"--listen", "192.168.0.1:80"},
+	    {"--listen", "*:80"},
+	    {"--listen", "[::]:80"},
+	    {"--listen", "unix:"},
+	    {"--listen", "127.0.0.1:65536"},
+	    {"--listen", "127.0.0.1:-1"},
+	    {"--listen", "8080"},
+	    {"--max-body", "0"},
+	    {"--max-body", "8XB"},
+	    {"--max-body", "99999999999999999999"},
+	    {"--timeout", "-1s"},
+	    {"--timeout", "soon"},
+	    {"--max-connections", "0"},
+	    {"--max-connections", "1x"},
+	    {"--socket-mode", "9"},
+	    {"--allow-host", "*"},
+	    {"--allow-host", "0.0.0.0"},
+	    {"--allow-host", ""},
+	    {"--allow-origin", "evil.example"},
+	    {"--allow-origin", "https://x/y"},
+	    {"--nonsense", "1"},
 	};
 	(void)state;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		char *argv[] = {"x", (char *)(uintptr_t)bad[i][0], (char *)(uintptr_t)bad[i][1]};
+		const char *argv[] = {"x", bad[i][0], bad[i][1]};
 		http_config c = config();
 		sw_error err = {0};
-		bool answered;
-		if (!http_config_parse(&c, 3, argv, &answered, &err) || !*err.what || !*err.fix)
+		if (!parse(&c, 3, argv, &err) || !*err.what || !*err.fix)
 			fail_msg("%s %s: %s", bad[i][0], bad[i][1], err.what);
 		http_config_free(&c);
 	}
-	char *argv[] = {"x",          "--listen",  "unix:/run/a.sock", "--listen", "[::1]:0", "--max-body=1MiB",
-	                "--timeout=250ms", "--socket-mode", "0660", "--quiet", "--probe-age", "0s"};
+	const char *argv[] = {"x",       "--listen",        "unix:/run/a.sock", "--listen",
+	                      "[::1]:0", "--max-body=1MiB", "--timeout=250ms",  "--socket-mode",
+	                      "0660",    "--quiet",         "--probe-age",      "0s"};
 	http_config c = config();
-	bool answered;
 	assert_int_equal(c.max_body, 8 << 20);
 	assert_int_equal(c.max_connections, 64);
 	assert_int_equal(c.timeout_ns, INT64_C(10000000000));
 	assert_int_equal(c.max_header, 16 << 10);
-	assert_int_equal(http_config_parse(&c, 12, argv, &answered, NULL), 0);
+	assert_int_equal(parse(&c, 12, argv, NULL), 0);
 	assert_int_equal(c.n_listen, 2);
 	assert_string_equal(c.listen[0].path, "/run/a.sock");
 	assert_string_equal(c.listen[1].host, "::1");
@@ -350,7 +368,8 @@ static void problems(void **state)
 		json_t *j = http_problem_json((http_problem)p, "bytes \xff\x1b here", NULL);
 		assert_non_null(j);
 		const char *type = json_string_value(json_object_get(j, "type"));
-		assert_int_equal(strncmp(type, HTTP_PROBLEM_TYPE_PREFIX, strlen(HTTP_PROBLEM_TYPE_PREFIX)), 0);
+		assert_int_equal(
+		    strncmp(type, HTTP_PROBLEM_TYPE_PREFIX, strlen(HTTP_PROBLEM_TYPE_PREFIX)), 0);
 		assert_true(json_integer_value(json_object_get(j, "status")) >= 400);
 		assert_true(json_string_length(json_object_get(j, "title")) > 0);
 		assert_true(json_string_length(json_object_get(j, "fix")) > 0);
