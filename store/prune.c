@@ -119,7 +119,7 @@ static int digest_row(void *arg, st_table t, uint64_t seq, const st_cell *cells,
 	if (seq > d->to)
 		return 1;
 	if (st_tables[t].kept)
-		vf_dict_digest(&d->h, t, seq, cells);
+		vf_dict_digest(&d->h, t, seq, cells, hash);
 	if (seq == d->to && hash.n == 32) {
 		memcpy(d->resume, hash.p, 32);
 		d->found = true;

@@ -140,7 +140,7 @@ static const char *find(const char *p, size_t n, const char *what)
 
 static size_t private_key_at(const char *p, size_t n)
 {
-	if (n < 11 || memcmp(p, "-----BEGIN ", 11) != 0)
+	if (!p || n < 11 || memcmp(p, "-----BEGIN ", 11) != 0)
 		return 0;
 	size_t head = n < 80 ? n : 80;
 	const char *mark = find(p, head, "PRIVATE KEY");
@@ -266,6 +266,17 @@ static size_t name_start(const char *p, size_t end)
 	return i;
 }
 
+/* "client_secret:" anywhere, "token:" where a line begins: a key of YAML, not prose. */
+static bool is_key(const char *p, size_t start, size_t end)
+{
+	size_t i = start;
+	if (memchr(p + start, '_', end - start) || memchr(p + start, '-', end - start))
+		return true;
+	while (i > 0 && (p[i - 1] == ' ' || p[i - 1] == '\t'))
+		i--;
+	return i == 0 || p[i - 1] == '\n';
+}
+
 /*
  * At '=' or ':' (position i): how many bytes of the value to hide, beginning at *from.
  */
@@ -306,7 +317,7 @@ static size_t assigned(const char *p, size_t n, size_t i, bool whole, size_t *fr
 		return 0;
 	/* "unexpected token: x" is a compiler, "token = parse()" a program: prose keeps. */
 	bool strong = name == NAME_PASSWORD;
-	if (p[i] == ':' && !quoted && !strong)
+	if (p[i] == ':' && !quoted && !strong && !is_key(p, start, end))
 		return 0;
 	if (p[i] == '=' && v < n && (p[v] == '=' || p[v] == '~' || p[v] == '>'))
 		return 0;
@@ -354,7 +365,7 @@ static size_t userinfo(const char *p, size_t n, size_t i, size_t *from)
 		    c == '<')
 			break;
 	}
-	if (!at)
+	if (!at || p[a] == '[') /* nobody, or hidden before (or an IPv6 host) */
 		return 0;
 	const char *colon = memchr(p + a, ':', at - a);
 	if (colon) {
@@ -408,6 +419,8 @@ int rd_mark(sw_buf *b, const char *kind)
 int rd_text(sw_buf *out, const char *p, size_t n, bool whole)
 {
 	size_t done = 0, i = 0;
+	if (!p)
+		return out->error;
 	while (i < n) {
 		size_t from = i, len = 0, keep = 0;
 		const char *kind = NULL;

@@ -359,24 +359,21 @@ static int copy_before(sqlite3 *db, const char *path, int version, sw_error *err
 	return rc == SQLITE_OK ? 0 : SW_EIO;
 }
 
-int st_migrate(sqlite3 *db, const char *path, const st_migration *m, size_t n, int target,
-               sw_error *err)
+static int version_of(sqlite3 *db)
 {
 	sqlite3_stmt *q = NULL;
 	int version = -1;
-	if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
-		return st_err(err, SW_EBUSY, path, sqlite3_errmsg(db), NULL,
-		              "cannot start the migration");
-	}
 	if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &q, NULL) == SQLITE_OK &&
 	    sqlite3_step(q) == SQLITE_ROW)
 		version = sqlite3_column_int(q, 0);
 	sqlite3_finalize(q);
-	/* Somebody else may have done it while we waited. */
-	int code = version < 0 ? SW_ECORRUPT : 0;
-	if (code == 0 && version > 0 && version < target)
-		code = copy_before(db, path, version, err);
-	while (code == 0 && version < target) {
+	return version;
+}
+
+static int run_steps(sqlite3 *db, const char *path, const st_migration *m, size_t n, int version,
+                     int target, sw_error *err)
+{
+	for (; version < target; version++) {
 		const st_migration *step = NULL;
 		for (size_t i = 0; i < n; i++)
 			if (m[i].from == version)
@@ -384,17 +381,34 @@ int st_migrate(sqlite3 *db, const char *path, const st_migration *m, size_t n, i
 		char set[64];
 		snprintf(set, sizeof set, "PRAGMA user_version=%d", version + 1);
 		if (!step || sqlite3_exec(db, step->sql, NULL, NULL, NULL) != SQLITE_OK ||
-		    sqlite3_exec(db, set, NULL, NULL, NULL) != SQLITE_OK) {
-			code = st_err(err, SW_EIO, path, step ? sqlite3_errmsg(db) : "no such step",
+		    sqlite3_exec(db, set, NULL, NULL, NULL) != SQLITE_OK)
+			return st_err(err, SW_EIO, path, step ? sqlite3_errmsg(db) : "no such step",
 			              "nothing was changed; the copy *.bak beside it is the same",
 			              "migration from schema %d failed", version);
-		}
-		version++;
 	}
-	if (code == 0 && sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
+	return 0;
+}
+
+int st_migrate(sqlite3 *db, const char *path, const st_migration *m, size_t n, int target,
+               sw_error *err)
+{
+	int version = version_of(db);
+	if (version < 0)
+		return st_err(err, SW_ECORRUPT, path, sqlite3_errmsg(db),
+		              "run `sandwitness verify`", "the schema's version cannot be read");
+	if (version >= target)
+		return 0; /* somebody else did it while we waited for the lock */
+	/* The caller holds the writers' lock: between copy and transaction nobody writes. */
+	int code = version > 0 ? copy_before(db, path, version, err) : 0;
+	if (code != 0)
+		return code;
+	if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
+		return st_err(err, SW_EBUSY, path, sqlite3_errmsg(db), NULL,
+		              "cannot start the migration");
+	code = run_steps(db, path, m, n, version, target, err);
+	if (code == 0 && sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
 		code = st_err(err, SW_EIO, path, sqlite3_errmsg(db), NULL,
 		              "migration could not be committed");
-	}
 	if (code != 0)
 		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 	return code;

@@ -117,12 +117,15 @@ void vf_pruned(vf *v, uint64_t to, const uint8_t resume[32], const uint8_t dict[
 	v->expected = to + 1;
 }
 
-void vf_dict_digest(struct sha256_ctx *h, st_table t, uint64_t seq, const st_cell *cells)
+void vf_dict_digest(struct sha256_ctx *h, st_table t, uint64_t seq, const st_cell *cells,
+                    st_cell hash)
 {
 	static const uint8_t zero[32];
 	uint8_t one[32];
 	st_row_hash(one, zero, seq, &st_tables[t], cells);
 	sha256_update(h, 32, one);
+	if (hash.n)
+		sha256_update(h, hash.n, hash.p);
 }
 
 static st_cell id_cell(st_table t, const st_cell *cells)
@@ -347,7 +350,12 @@ static void kept_row(vf *v, st_table t, uint64_t seq, const st_cell *cells, st_c
 		        "a row in a range that was pruned: it was inserted");
 		return;
 	}
-	vf_dict_digest(&v->dict, t, seq, cells);
+	if (v->last_seq || seq <= v->last_kept)
+		vf_find(v, VF_REORDERED, st_tables[t].name, seq, st_null(),
+		        "it stands after row %llu",
+		        (unsigned long long)(v->last_seq ? v->last_seq : v->last_kept));
+	v->last_kept = seq;
+	vf_dict_digest(&v->dict, t, seq, cells, hash);
 	take_contents(v, t, seq, cells, NULL, false);
 	if (seq == v->pruned_to) {
 		v->boundary_seen = t == T_SEAL;

@@ -51,7 +51,7 @@ typedef struct vf {
 	vf_odd *odd;
 	size_t n_odd;
 	/* pruning */
-	uint64_t pruned_to;
+	uint64_t pruned_to, last_kept;
 	uint8_t resume[32], want_dict[32];
 	bool boundary_seen, prune_seen;
 	struct sha256_ctx dict;
@@ -81,7 +81,8 @@ int vf_judgement(const vf *v);
 json_t *vf_report(vf *v, int status);
 /* Whether a segment that has just been closed is free of findings so far. */
 uint64_t vf_total(const vf *v);
-void vf_dict_digest(struct sha256_ctx *h, st_table t, uint64_t seq, const st_cell *cells);
+void vf_dict_digest(struct sha256_ctx *h, st_table t, uint64_t seq, const st_cell *cells,
+                    st_cell hash);
 int vf_pin(vf *v, const char *path, sw_error *err); /* PATH + ".pub", where nothing was given */
 
 /* Every chained row in order of seq; each: non-zero stops. */
