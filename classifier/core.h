@@ -258,6 +258,7 @@ typedef struct sw_mark {
 typedef enum {
 	SW_MARK_FATAL,       /* first unblocked match that position admits so far */
 	SW_MARK_SEEN_FATAL,  /* first match, whatever position says */
+	SW_MARK_OWN,         /* the same, on a line that no generic signature before it owns */
 	SW_MARK_BLOCKED,     /* first match that a scope-any denial blocks, position admitting */
 	SW_MARK_BOTH,        /* first line where a scope-any denial decides and blocks a fatal */
 	SW_MARK_DENIAL_A,    /* first deciding match, started != yes */

@@ -98,18 +98,36 @@ static bool earlier(const sw_mark *a, const sw_mark *b)
 	return a->line->offset < b->line->offset;
 }
 
+static bool fatal_counts(const decider *d, uint32_t i)
+{
+	return admits(d, i) &&
+	       (d->started != SW_STARTED_YES || d->pack->sigs[i].def->stage == SW_STAGE_LOST);
+}
+
+/* A line belongs to its first signature, so where summaries count they hide later ones. */
+static bool summary_counts(const decider *d)
+{
+	for (uint32_t k = 0; k < d->pack->n_order[SW_KIND_FATAL]; k++) {
+		uint32_t i = d->pack->order[SW_KIND_FATAL][k];
+		if (d->pack->sigs[i].def->generic && sw_mark_get(d->scan, SW_MARK_FATAL, i) &&
+		    fatal_counts(d, i))
+			return true;
+	}
+	return false;
+}
+
 /* Rule 4: the first admitted line whose signature is not generic, else the first. */
 static choice choose_fatal(const decider *d, sw_mark_kind kind)
 {
 	choice best[2] = {{0}, {0}};
+	bool hidden = kind == SW_MARK_FATAL && summary_counts(d);
 	for (uint32_t k = 0; k < d->pack->n_order[SW_KIND_FATAL]; k++) {
 		uint32_t i = d->pack->order[SW_KIND_FATAL][k];
-		const sw_sig_def *def = d->pack->sigs[i].def;
-		const sw_mark *m = sw_mark_get(d->scan, kind, i);
-		if (!m || !admits(d, i) ||
-		    (d->started == SW_STARTED_YES && def->stage != SW_STAGE_LOST))
+		bool generic = d->pack->sigs[i].def->generic;
+		const sw_mark *m = sw_mark_get(d->scan, hidden && !generic ? SW_MARK_OWN : kind, i);
+		if (!m || !fatal_counts(d, i))
 			continue;
-		choice *c = &best[def->generic];
+		choice *c = &best[generic];
 		/* Matching order breaks ties, so the first one of a line stays its owner. */
 		if (!c->found || earlier(m, c->mark))
 			*c = (choice){true, i, m};
@@ -454,7 +472,8 @@ int sw_result_outside(sw_result *result, const sw_outside *x)
 	decider d = {.out = (owned_result *)(void *)result};
 	sw_result *r = result;
 	const char *line = own_copy(&d, x->line.ptr ? x->line.ptr : "", x->line.len);
-	const char *resource = own_copy(&d, x->resource.ptr ? x->resource.ptr : "", x->resource.len);
+	const char *resource =
+	    own_copy(&d, x->resource.ptr ? x->resource.ptr : "", x->resource.len);
 	if (d.failed)
 		return SW_ENOMEM;
 	sw_hit hit = {.line = {line, x->line.len},

@@ -227,6 +227,7 @@ static void find_matches(evaluation *e)
 static void keep_fatals(evaluation *e)
 {
 	sw_scan *scan = e->scan;
+	bool summary = false; /* the runner's catch-all does not own the line of a summary */
 	for (size_t k = 0; k < e->n_fatals; k++) {
 		uint32_t i = e->fatals[k];
 		sw_position pos = (sw_position)scan->pack->sigs[i].position;
@@ -236,6 +237,9 @@ static void keep_fatals(evaluation *e)
 			continue;
 		e->both |= e->blocked;
 		mark(e, e->blocked ? SW_MARK_BLOCKED : SW_MARK_FATAL, i, NULL);
+		summary |= scan->pack->sigs[i].def->generic;
+		if (!summary && !e->blocked)
+			mark(e, SW_MARK_OWN, i, NULL);
 		if (pos == SW_POSITION_LAST || pos == SW_POSITION_ALONE)
 			scan->position.pending_last = true;
 	}
@@ -303,6 +307,7 @@ static void command_line(sw_scan *scan)
 		if (pos != SW_POSITION_LAST && pos != SW_POSITION_ALONE)
 			continue;
 		unmark(scan, SW_MARK_FATAL, i);
+		unmark(scan, SW_MARK_OWN, i);
 		unmark(scan, SW_MARK_BLOCKED, i);
 	}
 	for (uint32_t k = 0; k < scan->pack->n_order[SW_KIND_DENIAL]; k++) {

@@ -20,7 +20,7 @@ example() {
 	local output status
 	output=$(timeout 60 bash -c "$2" 2>&1 </dev/null)
 	status=$?
-	if [[ $status =~ ^($3)$ ]] && ! grep -q '^usage: sandwitness' <<<"$output"; then
+	if [[ $status =~ ^($3)$ ]] && { [ $status -eq 0 ] || ! grep -q '^usage: sandwitness' <<<"$output"; }; then
 		pass "$1: $2"
 	else
 		fail "$1: $2" "status $status" "$(head -c 1500 <<<"$output")"

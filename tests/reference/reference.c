@@ -77,19 +77,27 @@ static bool admitted(const view *v, size_t i, const ref_sig *s)
 	         command_line_after(v, i));
 }
 
+/* One signature owns a line: the first in order that counts there. */
+static const ref_sig *fatal_owner(const view *v, size_t i)
+{
+	for (size_t k = 0; k < v->pack->n_sigs; k++)
+		if (admitted(v, i, &v->pack->sigs[k]))
+			return &v->pack->sigs[k];
+	return NULL;
+}
+
 /* The line rule 4 reports: the first whose signature is no summary, else the first. */
 static const ref_sig *find_fatal(const view *v, size_t *at)
 {
 	for (int generic = 0; generic < 2; generic++)
-		for (size_t i = 0; i < v->n_segs; i++)
-			for (size_t k = 0; k < v->pack->n_sigs; k++) {
-				const ref_sig *s = &v->pack->sigs[k];
-				if (s->def->generic == (generic == 1) &&
-				    !v->segs[i].parts[0].any_scope_any && admitted(v, i, s)) {
-					*at = i;
-					return s;
-				}
+		for (size_t i = 0; i < v->n_segs; i++) {
+			const ref_sig *s =
+			    v->segs[i].parts[0].any_scope_any ? NULL : fatal_owner(v, i);
+			if (s && s->def->generic == (generic == 1)) {
+				*at = i;
+				return s;
 			}
+		}
 	return NULL;
 }
 
@@ -103,14 +111,6 @@ static const ref_sig *find_exit_only(const view *v, sw_kind kind)
 			return s;
 	}
 	return NULL;
-}
-
-static bool has_admitted_fatal(const view *v, size_t i)
-{
-	for (size_t k = 0; k < v->pack->n_sigs; k++)
-		if (admitted(v, i, &v->pack->sigs[k]))
-			return true;
-	return false;
 }
 
 /* ---- denials ---- */
@@ -273,7 +273,7 @@ static found find_both(const view *v)
 	for (f.seg = 0; f.seg < v->n_segs; f.seg++) {
 		const segment *seg = &v->segs[f.seg];
 		f.part = &seg->parts[0];
-		if (!f.part->any_scope_any || !has_admitted_fatal(v, f.seg))
+		if (!f.part->any_scope_any || !fatal_owner(v, f.seg))
 			continue;
 		for (size_t k = 0; k < v->pack->n_sigs; k++) {
 			f.sig = &v->pack->sigs[k];
