@@ -1,5 +1,6 @@
 /* The program: finds the verb and runs it. */
 #include "cli.h"
+#include "config.h"
 #include "landlock.h"
 
 #include <signal.h>
@@ -99,7 +100,18 @@ int main(int argc, char **argv)
 		cli_help(v, stdout);
 		return CLI_OK;
 	}
-	int rc = v->run(argc - 1, argv + 1);
+	int n = argc - 1;
+	char **args = argv + 1;
+	const char *config = NULL;
+	sw_error err;
+	if (cli_config_apply(v, &n, &args, &config, &err)) {
+		int failed = cli_fail(&err);
+		/* `run` says with 125 that nothing was executed */
+		return strcmp(v->name, "run") == 0 ? 125 : failed;
+	}
+	int rc = v->run(n, args);
+	if (rc == CLI_USAGE && config)
+		fprintf(stderr, "  (options were added from %s)\n", config);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		if (rc == CLI_OK)
 			rc = CLI_IO;
