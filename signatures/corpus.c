@@ -83,6 +83,9 @@ int sw_corpus_each(const char *dir, int (*fn)(void *payload, const char *yaml), 
 	}
 	for (size_t i = 0; !rc && i < folders.n; i++) {
 		names files = {0};
+		const char *slash = strrchr(folders.list[i], '/');
+		if (!strcmp(slash + 1, SW_CORPUS_NEUTRAL))
+			continue; /* logs of ordinary work, no cases */
 		rc = read_names(folders.list[i], ".yaml", &files);
 		for (size_t k = 0; !rc && k < files.n; k++)
 			rc = fn(payload, files.list[k]);
@@ -193,12 +196,7 @@ static void exercise_line(run *r, const sw_pack *pack, const sw_visible *v, uint
 	note n = {pack, r->words};
 	bool denied = false;
 	memset(r->words, 0, n_words * sizeof(uint32_t));
-	for (int t = 0; t < 2; t++) {
-		const sw_gram_table *g = &pack->filter.tables[t];
-		for (size_t at = 0;
-		     g->used && (at = sw_filter_next(g, v->ptr, v->len, at)) < v->len; at++)
-			sw_filter_verify(&pack->filter, g, v->ptr, v->len, at, note_literal, &n);
-	}
+	sw_filter_all(&pack->filter, v->ptr, v->len, note_literal, &n);
 	for (uint32_t i = 0; i < pack->n_sigs; i++) {
 		sw_capture c = {0};
 		if (!get_bit(r->words, i) ||
@@ -436,6 +434,87 @@ static int check_case(run *r, const sw_case *c)
 	return rc;
 }
 
+/* ---- logs that no sandbox touched ---- */
+
+static bool first_of_backend(const run *r, size_t i)
+{
+	const char *name = r->files[i].def->backend;
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(r->files[k].def->backend, name))
+			return false;
+	return strcmp(name, "common") != 0;
+}
+
+/* Such a log is ok under every backend, whatever the exit of its command was. */
+static int check_neutral(run *r, const char *path)
+{
+	static const int64_t exits[] = {1, 127};
+	char *text = NULL;
+	size_t n = 0;
+	sw_error err = {0};
+	const char *slash = strrchr(path, '/');
+	char name[200];
+	snprintf(name, sizeof(name), "%.*s", (int)(strlen(slash + 1) - strlen(".out")), slash + 1);
+	if (r->options->name && !strstr(name, r->options->name))
+		return 0;
+	if (sw_read_file(path, SW_CASE_OUTPUT_MAX, &text, &n, &err))
+		return add_broken(r, path, &err);
+	sw_outcome *o = add_outcome(r->report, name, SW_CORPUS_NEUTRAL, path);
+	sw_backend_tally *t = o ? tally_of(r->report, SW_CORPUS_NEUTRAL) : NULL;
+	int rc = t ? 0 : SW_ENOMEM;
+	for (size_t i = 0; !rc && i < r->n_files && !o->detail; i++) {
+		const char *backend = r->files[i].def->backend;
+		const sw_pack *pack = first_of_backend(r, i)
+		                          ? r->options->pack(r->options->payload, backend, &err)
+		                          : NULL;
+		sw_facts facts = {.network = SW_NETWORK_DENIED};
+		for (size_t e = 0; pack && e < sizeof(exits) / sizeof(exits[0]) && !o->detail;
+		     e++) {
+			sw_result *res = NULL;
+			if (sw_classify(pack, &facts, sw_exit_code(exits[e]), SW_STARTED_UNKNOWN,
+			                SW_SOURCE_NONE, text, n, &res, &err))
+				rc = SW_ENOMEM;
+			else if (res->verdict != SW_VERDICT_OK &&
+			         res->evidence == SW_EVIDENCE_TEXT &&
+			         asprintf(&o->detail, "%s under %s, exit %d, by %s, line %llu",
+			                  sw_verdict_name(res->verdict), backend, (int)exits[e],
+			                  res->hit.sig->id,
+			                  (unsigned long long)res->hit.line_number) < 0)
+				rc = SW_ENOMEM;
+			sw_result_free(res);
+		}
+	}
+	free(text);
+	if (rc)
+		return rc;
+	o->kind = o->detail ? SW_OUTCOME_WRONG : SW_OUTCOME_RIGHT;
+	o->expects = SW_MISS_VERDICT;
+	o->misses = o->detail ? SW_MISS_VERDICT : 0;
+	r->report->kinds[o->kind]++;
+	t->cases++;
+	t->negative++;
+	t->kinds[o->kind]++;
+	return 0;
+}
+
+static int check_neutrals(run *r, const char *dir)
+{
+	names files = {0};
+	char *folder = NULL;
+	if (r->options->backend && strcmp(r->options->backend, SW_CORPUS_NEUTRAL) != 0)
+		return 0;
+	if (asprintf(&folder, "%s/%s", dir, SW_CORPUS_NEUTRAL) < 0)
+		return SW_ENOMEM;
+	int rc = read_names(folder, ".out", &files);
+	if (rc == SW_ENOTFOUND)
+		rc = 0;
+	for (size_t i = 0; !rc && i < files.n; i++)
+		rc = check_neutral(r, files.list[i]);
+	names_free(&files);
+	free(folder);
+	return rc;
+}
+
 static int one_file(void *payload, const char *yaml)
 {
 	run *r = payload;
@@ -467,6 +546,8 @@ int sw_corpus_check(const char *dir, const sw_pack_file *files, size_t n_files,
 		rc = r.words ? sw_matcher_init(&r.matcher) : SW_ENOMEM;
 	if (!rc)
 		rc = sw_corpus_each(dir, one_file, &r, err);
+	if (!rc)
+		rc = check_neutrals(&r, dir);
 	if (rc == SW_ENOMEM)
 		sw_error_set(err, rc, "out of memory");
 	sw_matcher_free(&r.matcher);

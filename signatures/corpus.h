@@ -13,7 +13,8 @@
 
 #define SW_CORPUS_CASES_MAX 100000
 #define SW_CORPUS_BACKENDS_MAX 64
-#define SW_CORPUS_DETAIL_MAX 600 /* bytes of one explanation */
+#define SW_CORPUS_NEUTRAL "neutral" /* folder of logs that must be ok under every backend */
+#define SW_CORPUS_DETAIL_MAX 600    /* bytes of one explanation */
 
 typedef enum {
 	SW_OUTCOME_RIGHT,

@@ -197,8 +197,27 @@ static void reach(const meta *m, const char *backend, bool *seen)
 	}
 }
 
+static bool is_windows(const meta *m, const char *backend)
+{
+	for (size_t i = 0; i < m->n_files; i++)
+		if (!strcmp(m->files[i].def->backend, backend) && m->files[i].def->windows)
+			return true;
+	return false;
+}
+
+/* Programs of one project (systemd-run, systemd-nspawn) and launchers over one API share wordings.
+ */
+static bool one_family(const meta *m, const char *a, const char *b)
+{
+	size_t n = strcspn(a, "-");
+	return (n == strcspn(b, "-") && !strncmp(a, b, n)) ||
+	       (is_windows(m, a) && is_windows(m, b));
+}
+
 static bool related(const meta *m, const char *a, const char *b)
 {
+	if (one_family(m, a, b))
+		return true;
 	bool *of_a = calloc(m->n_files + 1, sizeof(bool)),
 	     *of_b = calloc(m->n_files + 1, sizeof(bool));
 	bool any = !of_a || !of_b;
