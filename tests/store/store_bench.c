@@ -5,15 +5,18 @@
  *                                       4 KiB append + fdatasync and against itself
  *   store_bench many DIR PROCS N        PROCS processes, N records in all: rate, worst wait
  *   store_bench generate DB N [SEED]    N invocations over 90 days, as a busy fleet makes them
+ *   store_bench kill DIR ROUNDS [SEED]  kill -9 at random instants while four processes write;
+ *                                       whatever was acknowledged must be there
  *   store_bench reports DB              every report with every filter: seconds, peak memory
  */
 #include <fcntl.h>
-#include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -432,6 +435,134 @@ static int reports(const char *path)
 	return rc;
 }
 
+/* ---- kill -9 ---- */
+
+/* Writes until it is killed, and says on fd what was acknowledged: "b ID" or "e ID". */
+static void write_until_killed(const char *path, int fd, int who, int round)
+{
+	sw_error e = {0};
+	sw_store *s = NULL;
+	/* Small segments: seals and rollups are in the middle of it as well. */
+	sw_store_options o = {.segment_rows = 64};
+	if (sw_store_open(&s, path, SW_STORE_WRITE, &o, &e) != 0)
+		die("open", &e);
+	for (int i = 0;; i++) {
+		sw_record r;
+		sw_str argv[4];
+		char session[40], id[64], ack[80];
+		fill(&r, argv, session, sizeof session, (uint64_t)i);
+		snprintf(id, sizeof id, "k-%d-%d-%d", round, who, i);
+		r.id = sw_str_of(id);
+		bool whole = i % 3 == 0;
+		if ((whole ? sw_store_complete(s, &r, NULL, &e)
+		           : sw_store_begin(s, &r, NULL, &e)) != 0)
+			die("record", &e);
+		int n = snprintf(ack, sizeof ack, "%c %s\n", whole ? 'e' : 'b', id);
+		if (write(fd, ack, (size_t)n) != n)
+			_exit(1);
+		if (whole || i % 3 == 1)
+			continue; /* every third is never ended */
+		if (sw_store_end(s, &r, NULL, &e) != 0)
+			die("end", &e);
+		n = snprintf(ack, sizeof ack, "e %s\n", id);
+		if (write(fd, ack, (size_t)n) != n)
+			_exit(1);
+	}
+}
+
+static int check_acked(const char *path, const char *acks, uint64_t *acked)
+{
+	sw_error e = {0};
+	sw_store *s = NULL;
+	char line[128], id[100], kind;
+	int bad = 0, verdict = 0;
+	json_t *j = NULL;
+	if (sw_store_open(&s, path, SW_STORE_WRITE, NULL, &e) != 0)
+		die("reopen", &e);
+	FILE *f = fopen(acks, "re");
+	while (f && fgets(line, sizeof line, f)) {
+		if (!strchr(line, '\n') || sscanf(line, "%c %99s", &kind, id) != 2)
+			continue; /* killed while it said so */
+		json_t *o = NULL;
+		if (sw_store_invocation(s, id, &o, &e) != 0) {
+			fprintf(stderr, "acknowledged and lost: %s", line);
+			bad++;
+			continue;
+		}
+		const char *verdict_now = json_string_value(json_object_get(o, "verdict"));
+		if (kind == 'e' && strcmp(verdict_now, "unfinished") == 0) {
+			fprintf(stderr, "acknowledged end is lost: %s", line);
+			bad++;
+		}
+		json_decref(o);
+		++*acked;
+	}
+	if (f)
+		fclose(f);
+	if (sw_store_verify(s, NULL, &verdict, &j, &e) != 0)
+		die("verify", &e);
+	if (verdict != 0 && verdict != 3) {
+		char *z = json_dumps(j, JSON_INDENT(1));
+		fprintf(stderr, "verify says %d: %s\n", verdict, z);
+		bad++;
+	}
+	json_decref(j);
+	sw_store_close(s);
+	return bad;
+}
+
+/* Until so many acknowledgements are there, 2 s at most. */
+static void wait_for(int fd, uint32_t lines)
+{
+	struct stat st;
+	for (int i = 0; i < 2000; i++) {
+		if (fstat(fd, &st) == 0 && st.st_size >= (off_t)lines * 10)
+			return;
+		usleep(1000);
+	}
+}
+
+static int kill_rounds(const char *dir, int rounds, uint64_t seed)
+{
+	char path[4096], acks[4096];
+	uint64_t acked = 0;
+	int bad = 0;
+	state ^= seed * 0x9e3779b97f4a7c15ull;
+	snprintf(acks, sizeof acks, "%s/acks", dir);
+	for (int round = 0; round < rounds; round++) {
+		/* a new trail now and then: creation is killed as well */
+		snprintf(path, sizeof path, "%s/kill.%d.db", dir, round / 10);
+		int fd = open(acks, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+		pid_t pids[4];
+		for (int p = 0; p < 4; p++)
+			if ((pids[p] = fork()) == 0)
+				write_until_killed(path, fd, p, round);
+		/* First one of them, then all: the others must get over its death. The instants
+		 * follow the work done, so that a slow machine does not kill only beginners. */
+		wait_for(fd, round % 10 == 0 ? 0 : rnd(60));
+		usleep(rnd(8000));
+		kill(pids[rnd(4)], SIGKILL);
+		wait_for(fd, rnd(100));
+		usleep(rnd(8000));
+		for (int p = 0; p < 4; p++)
+			kill(pids[p], SIGKILL);
+		for (int p = 0; p < 4; p++) {
+			int status;
+			waitpid(pids[p], &status, 0);
+			if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) {
+				fprintf(stderr, "round %d: a writer ended by itself (%x)\n", round,
+				        status);
+				bad++;
+			}
+		}
+		close(fd);
+		bad += check_acked(path, acks, &acked);
+	}
+	printf("%d kills of four writers each: %llu acknowledged, %d wrong\n", rounds,
+	       (unsigned long long)acked, bad);
+	return bad ? 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 2 ? argv[1] : "";
@@ -442,10 +573,14 @@ int main(int argc, char **argv)
 	if (strcmp(what, "generate") == 0 && argc > 3)
 		return generate(argv[2], strtoull(argv[3], NULL, 10),
 		                argc > 4 ? strtoull(argv[4], NULL, 10) : 1);
+	if (strcmp(what, "kill") == 0 && argc > 3)
+		return kill_rounds(argv[2], atoi(argv[3]),
+		                   argc > 4 ? strtoull(argv[4], NULL, 10) : 1);
 	if (strcmp(what, "reports") == 0)
 		return reports(argv[2]);
 	fprintf(stderr,
-	        "usage: store_bench rate DIR [N] | many DIR PROCS N | generate DB N [SEED] | "
+	        "usage: store_bench rate DIR [N] | many DIR PROCS N | kill DIR ROUNDS [SEED] | "
+	        "generate DB N [SEED] | "
 	        "reports DB\n");
 	return 2;
 }
