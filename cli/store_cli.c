@@ -1,6 +1,8 @@
 /* What the verbs of the audit trail share. */
 #include "store_cli.h"
 
+#include "client.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,20 +19,24 @@ int store_option(store_options *o, cli_args *a)
 		return o->json = true;
 	if (strcmp(a->name, "csv") == 0)
 		return o->csv = true;
-	bool db = strcmp(a->name, "db") == 0, filter = false;
+	bool db = strcmp(a->name, "db") == 0, server = strcmp(a->name, "server") == 0;
+	bool filter = false;
 	for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
 		filter |= strcmp(a->name, filters[i]) == 0;
-	if (!db && !filter)
+	if (!db && !filter && !server)
 		return 0;
 	char name[16];
 	snprintf(name, sizeof name, "%s", a->name);
 	const char *value = cli_args_value(a);
 	if (!value)
 		return -1;
-	if (db) {
-		o->db = value;
+	if (db || server) {
+		*(db ? &o->db : &o->server) = value;
 		return 1;
 	}
+	if (!o->params.max)
+		sw_buf_init(&o->params, 1 << 16);
+	cli_server_param(&o->params, name, value);
 	sw_error err = {0};
 	if (sw_query_set(&o->q, name, value, sw_now_ns(), &err) == 0)
 		return 1;
@@ -41,6 +47,21 @@ int store_option(store_options *o, cli_args *a)
 void store_options_free(store_options *o)
 {
 	sw_query_free(&o->q);
+	sw_buf_free(&o->params);
+}
+
+int store_server_get(const store_options *o, const char *path, json_t **answer, sw_error *err)
+{
+	sw_buf b;
+	sw_buf_init(&b, 1 << 17);
+	sw_buf_adds(&b, path);
+	if (o->params.len)
+		sw_buf_add(&b, o->params.ptr, o->params.len);
+	int code = b.error || o->params.error
+	               ? sw_error_set(err, SW_ETOOBIG, "the filters are too long")
+	               : cli_server_call(o->server, b.ptr, NULL, answer, err);
+	sw_buf_free(&b);
+	return code;
 }
 
 sw_store *store_open_cli(const char *db, unsigned flags, int *status)

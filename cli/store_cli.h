@@ -15,20 +15,25 @@
 	"3339\n"                                                                                 \
 	"  --backend, --verdict, --level, --cause, --session, --actor, --device VALUE\n"         \
 	"  --label K=V            may be repeated: all must match\n"                             \
+	"  --server unix:PATH     ask a running service (sandwitness serve) instead of the file\n" \
 	"  --limit N              rows at most (50); --cursor C: the page after, from \"next\"\n"
 
 typedef struct store_options {
 	const char *db;
+	const char *server; /* NULL: the file */
 	bool json, csv;
 	sw_query q;
+	sw_buf params; /* the filters as a query, for the server */
 } store_options;
 
 /*
- * Takes --db, --json, --csv and every filter. 1: taken, 0: not one of these,
+ * Takes --db, --server, --json, --csv and every filter. 1: taken, 0: not one of these,
  * negative: a usage error was printed.
  */
 int store_option(store_options *o, cli_args *a);
 void store_options_free(store_options *o);
+/* GET path with the filters from o->server. */
+int store_server_get(const store_options *o, const char *path, json_t **answer, sw_error *err);
 /* NULL: the error was printed and *status set. */
 sw_store *store_open_cli(const char *db, unsigned flags, int *status);
 

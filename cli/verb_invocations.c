@@ -1,4 +1,5 @@
 /* sandwitness invocations */
+#include "client.h"
 #include "store_cli.h"
 
 #include <stdlib.h>
@@ -33,13 +34,34 @@ static json_t *list_columns(void)
 	return a;
 }
 
+/* As sw_store_invocations(), from a service. */
+static int list_from_server(const store_options *o, json_t *rows, char **next, sw_error *err)
+{
+	json_t *answer = NULL, *row;
+	size_t i;
+	int code = store_server_get(o, "/v1/invocations", &answer, err);
+	json_array_foreach(json_object_get(answer, "invocations"), i, row)
+	{
+		if (o->json)
+			store_print_json(row);
+		else
+			json_array_append(rows, row);
+	}
+	const char *cursor = json_string_value(json_object_get(answer, "next"));
+	if (cursor)
+		*next = strdup(cursor);
+	json_decref(answer);
+	return code;
+}
+
 static int list(sw_store *s, const store_options *o)
 {
 	sw_error err = {0};
 	char *next = NULL;
 	json_t *rows = json_array();
-	int code = o->json ? sw_store_invocations(s, &o->q, print_one, NULL, &next, &err)
-	                   : sw_store_invocations(s, &o->q, collect, rows, &next, &err);
+	int code = !s        ? list_from_server(o, rows, &next, &err)
+	           : o->json ? sw_store_invocations(s, &o->q, print_one, NULL, &next, &err)
+	                     : sw_store_invocations(s, &o->q, collect, rows, &next, &err);
 	int status = code == 0 ? CLI_OK : cli_fail(&err);
 	if (code == 0 && !o->json) {
 		json_t *columns = list_columns();
@@ -95,11 +117,23 @@ static void print_about(const json_t *o)
 	}
 }
 
+static int one_from_server(const store_options *o, const char *id, json_t **j, sw_error *err)
+{
+	sw_buf path;
+	sw_buf_init(&path, 4096);
+	sw_buf_adds(&path, "/v1/invocations/");
+	cli_server_escape(&path, id);
+	int code = path.error ? sw_error_set(err, SW_ETOOBIG, "the id is too long")
+	                      : cli_server_call(o->server, path.ptr, NULL, j, err);
+	sw_buf_free(&path);
+	return code;
+}
+
 static int show(sw_store *s, const store_options *o, const char *id)
 {
 	sw_error err = {0};
 	json_t *j = NULL;
-	if (sw_store_invocation(s, id, &j, &err) != 0)
+	if ((s ? sw_store_invocation(s, id, &j, &err) : one_from_server(o, id, &j, &err)) != 0)
 		return cli_fail(&err);
 	if (o->json)
 		store_print_json(j);
@@ -134,8 +168,9 @@ static int run(int argc, char **argv)
 		    cli_usage_error(&cli_verb_invocations, n == 1 && strcmp(words[0], "show") == 0
 		                                               ? "show needs an id"
 		                                               : "only \"show ID\" is understood");
-	sw_store *s = status == CLI_OK ? store_open_cli(o.db, SW_STORE_READ, &status) : NULL;
-	if (s) {
+	sw_store *s =
+	    status == CLI_OK && !o.server ? store_open_cli(o.db, SW_STORE_READ, &status) : NULL;
+	if (s || (status == CLI_OK && o.server)) {
 		status = n ? show(s, &o, words[1]) : list(s, &o);
 		sw_store_close(s);
 	}
@@ -146,7 +181,7 @@ static int run(int argc, char **argv)
 const cli_verb cli_verb_invocations = {
     .name = "invocations",
     .summary = "list what was recorded, newest first; show one",
-    .usage = "[show ID] " STORE_FILTER_USAGE " [--json | --csv] [--db PATH]",
+    .usage = "[show ID] " STORE_FILTER_USAGE " [--json | --csv] [--db PATH | --server unix:PATH]",
     .help = STORE_FILTER_HELP
     "  --json                 one object per line, the verdict's fields at the top level\n"
     "  show ID                all that is known about one, its kept output included\n\n"

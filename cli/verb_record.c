@@ -1,4 +1,5 @@
 /* sandwitness record */
+#include "client.h"
 #include "store_cli.h"
 
 #include <errno.h>
@@ -11,9 +12,12 @@ const cli_verb cli_verb_record;
 
 #define RECORD_LINE_MAX (24u << 20)
 #define RECORD_GROUP 256
+/* One request to a service: under its limits for arrays and bodies. */
+#define POST_GROUP 100
+#define POST_BYTES (4u << 20)
 
 typedef struct options {
-	const char *db, *file, *signatures, *pack_set;
+	const char *db, *server, *file, *signatures, *pack_set;
 	bool json;
 	long keep;
 } options;
@@ -23,6 +27,8 @@ typedef struct entry {
 	json_t *id;
 	sw_record_parsed *parsed;
 	sw_record record; /* with the options' defaults */
+	json_t *object;   /* for a service, which parses it itself */
+	size_t size;
 	sw_error error;
 	int code;
 } entry;
@@ -66,9 +72,74 @@ static void refuse(const recorder *r, const entry *e)
 	sw_buf_free(&b);
 }
 
+/* Posts entries from..to; a failure of the whole request is every entry's. */
+static void post(recorder *r, size_t from, size_t to)
+{
+	json_t *body = json_array(), *answer = NULL;
+	sw_error err = {0};
+	size_t n = 0;
+	for (size_t i = from; i < to; i++)
+		if (r->e[i].code == 0)
+			json_array_append(body, r->e[i].object);
+	int code = json_array_size(body)
+	               ? cli_server_call(r->o->server, "/v1/invocations", body, &answer, &err)
+	               : 0;
+	json_decref(body);
+	if (code == SW_EIO || code == SW_EBUSY) {
+		sw_error_print(stderr, &err);
+		r->failed = true;
+	}
+	for (size_t i = from; i < to; i++) {
+		entry *e = &r->e[i];
+		const json_t *one = code || e->code
+		                        ? NULL
+		                        : json_array_get(json_object_get(answer, "results"), n++);
+		if (code && !e->code) {
+			e->code = code;
+			e->error = err;
+		} else if (!e->code && !json_object_get(one, "seq")) {
+			e->code = cli_server_problem(one, &e->error);
+		}
+		if (e->code != 0) {
+			r->refused++;
+			if (!r->failed || r->o->json)
+				refuse(r, e);
+		} else {
+			r->recorded++;
+			r->replayed += json_is_true(json_object_get(one, "replay"));
+			if (r->o->json)
+				store_print_json(one);
+		}
+		json_decref(e->object);
+		json_decref(e->id);
+	}
+	json_decref(answer);
+}
+
+static void flush_to_server(recorder *r)
+{
+	size_t from = 0, bytes = 0;
+	for (size_t i = 0; i < r->n; i++) {
+		if (i > from && (i - from == POST_GROUP || bytes + r->e[i].size > POST_BYTES)) {
+			post(r, from, i);
+			from = i;
+			bytes = 0;
+		}
+		bytes += r->e[i].size;
+	}
+	if (r->n > from)
+		post(r, from, r->n);
+	r->n = 0;
+	fflush(stdout);
+}
+
 /* Records what has been gathered, in one transaction, and answers in order. */
 static void flush_group(recorder *r)
 {
+	if (r->o->server) {
+		flush_to_server(r);
+		return;
+	}
 	static sw_store_op ops[RECORD_GROUP];
 	size_t n = 0;
 	sw_error err = {0};
@@ -127,10 +198,19 @@ static void take_line(recorder *r, const char *p, size_t n)
 	} else {
 		json_t *id = json_object_get(o, "id");
 		e->id = id ? json_incref(id) : NULL;
-		e->code = sw_record_parse(&e->parsed, o, find, r, &e->error);
+		if (!r->o->server) {
+			e->code = sw_record_parse(&e->parsed, o, find, r, &e->error);
+		} else if (json_is_object(o)) {
+			e->object = json_incref(o);
+			e->size = n;
+			if (r->o->keep > 0 && !json_object_get(o, "keep_output"))
+				json_object_set_new(o, "keep_output", json_integer(r->o->keep));
+		} else {
+			e->code = sw_error_set(&e->error, SW_EINVAL, "a JSON object is expected");
+		}
 		json_decref(o);
 	}
-	if (e->code == 0) {
+	if (e->code == 0 && !r->o->server) {
 		e->record = *sw_record_parsed_record(e->parsed);
 		if (r->o->keep > 0 && !e->record.keep_output)
 			e->record.keep_output = (size_t)r->o->keep;
@@ -201,6 +281,7 @@ static int parse(options *o, int argc, char **argv)
 			continue;
 		}
 		const char **text = strcmp(a.name, "db") == 0           ? &o->db
+		                    : strcmp(a.name, "server") == 0     ? &o->server
 		                    : strcmp(a.name, "signatures") == 0 ? &o->signatures
 		                    : strcmp(a.name, "pack-set") == 0   ? &o->pack_set
 		                                                        : NULL;
@@ -246,7 +327,7 @@ static int run(int argc, char **argv)
 		status = cli_fail(&err);
 	} else if (!r->set) {
 		status = CLI_USAGE;
-	} else if ((r->store = store_open_cli(o.db, SW_STORE_WRITE, &status)) != NULL) {
+	} else if (o.server || (r->store = store_open_cli(o.db, SW_STORE_WRITE, &status)) != NULL) {
 		status = read_all(r, fd);
 		sw_store_close(r->store);
 		if (!o.json)
@@ -265,12 +346,15 @@ static int run(int argc, char **argv)
 const cli_verb cli_verb_record = {
     .name = "record",
     .summary = "record invocations that a runtime ran by itself (NDJSON)",
-    .usage = "[FILE] [--json] [--keep-output BYTES] [--signatures DIR] [--db PATH] < RECORDS",
+    .usage =
+        "[FILE] [--json] [--keep-output BYTES] [--signatures DIR] [--db PATH | --server unix:PATH] "
+        "< RECORDS",
     .help =
         "One JSON object per line; docs/record.md lists the fields. Where `output` is given it\n"
         "is classified here; a verdict that is given is taken as it is. The same id with the\n"
         "same content is a replay, with another content a conflict.\n\n"
         "  --json               a receipt or an error for every line, in order\n"
+        "  --server unix:PATH   let a running service (sandwitness serve) record them\n"
         "  --keep-output BYTES  keep up to so much of each output, redacted\n\n"
         "Exit status: 0 all recorded, 1 some refused, 2 the trail could not be written.\n\n"
         "  $ echo '{\"backend\":\"bwrap\",\"exit\":1,\"output\":\"bwrap: setting up uid map: "

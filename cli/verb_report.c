@@ -1,4 +1,5 @@
 /* sandwitness report */
+#include "client.h"
 #include "store_cli.h"
 
 #include <stdlib.h>
@@ -72,6 +73,18 @@ static void print_people(const char *name, const json_t *report)
 	footer(report);
 }
 
+static int from_server(const store_options *o, const char *name, json_t **report, sw_error *err)
+{
+	sw_buf path;
+	sw_buf_init(&path, 4096);
+	sw_buf_adds(&path, "/v1/reports/");
+	cli_server_escape(&path, name);
+	int code = path.error ? sw_error_set(err, SW_ETOOBIG, "the name is too long")
+	                      : store_server_get(o, path.ptr, report, err);
+	sw_buf_free(&path);
+	return code;
+}
+
 static int run(int argc, char **argv)
 {
 	store_options o = {0};
@@ -92,12 +105,15 @@ static int run(int argc, char **argv)
 	}
 	if (status == CLI_OK && o.json && o.csv)
 		status = cli_usage_error(&cli_verb_report, "--json and --csv together");
-	sw_store *s = status == CLI_OK ? store_open_cli(o.db, SW_STORE_READ, &status) : NULL;
-	if (s) {
+	const char *which = name ? name : "summary";
+	sw_store *s =
+	    status == CLI_OK && !o.server ? store_open_cli(o.db, SW_STORE_READ, &status) : NULL;
+	if (s || (status == CLI_OK && o.server)) {
 		sw_error err = {0};
 		json_t *report = NULL;
-		const char *which = name ? name : "summary";
-		if (sw_store_report(s, which, &o.q, &report, &err) != 0)
+		int code = s ? sw_store_report(s, which, &o.q, &report, &err)
+		             : from_server(&o, which, &report, &err);
+		if (code != 0)
 			status = cli_fail(&err);
 		else if (o.json)
 			store_print_json(report);
@@ -116,7 +132,7 @@ static int run(int argc, char **argv)
 const cli_verb cli_verb_report = {
     .name = "report",
     .summary = "count what was recorded: verdicts, downgrades, failures, denials, ...",
-    .usage = "[NAME] " STORE_FILTER_USAGE " [--json | --csv] [--db PATH]",
+    .usage = "[NAME] " STORE_FILTER_USAGE " [--json | --csv] [--db PATH | --server unix:PATH]",
     .help = "NAME is one of\n"
             "  summary      the period in a few numbers (the default)\n"
             "  verdicts     how invocations ended\n"

@@ -1,4 +1,5 @@
 /* sandwitness status [--probe[=BACKEND]] */
+#include "client.h"
 #include "probe_cli.h"
 
 #include <stdlib.h>
@@ -74,9 +75,61 @@ static void print_status(const sw_status *s, bool verbose)
 	       c->container);
 }
 
+static void put_text(const json_t *v)
+{
+	probe_cli_puts(stdout, json_is_string(v) ? json_string_value(v) : "");
+}
+
+/* What a service sees: its own last proofs hold where it runs, not here. */
+static int from_server(const char *server, const sw_probe_options *o, bool json)
+{
+	sw_error e = {0};
+	sw_buf path;
+	json_t *j = NULL, *b;
+	size_t i;
+	sw_buf_init(&path, 256);
+	sw_buf_adds(&path, "/v1/status");
+	cli_server_param(&path, "probe", !o->probe ? NULL : o->only ? o->only : "1");
+	int code = path.error ? sw_error_set(&e, SW_ETOOBIG, "the backend's name is too long")
+	                      : cli_server_call(server, path.ptr, NULL, &j, &e);
+	sw_buf_free(&path);
+	if (code)
+		return cli_fail(&e);
+	if (json) {
+		cli_print_json(stdout, j);
+		return CLI_OK;
+	}
+	printf("service at %s: sandbox %s\n\n", server,
+	       json_is_true(json_object_get(j, "disabled_via_env")) ? "switched off there"
+	       : json_is_true(json_object_get(j, "active"))         ? "active"
+	                                                            : "not active");
+	json_array_foreach(json_object_get(j, "backends"), i, b)
+	{
+		const json_t *p = json_object_get(b, "last_probe");
+		if (json_is_null(json_object_get(b, "path")) && json_is_null(p))
+			continue;
+		printf("%-13s ", json_string_value(json_object_get(b, "id")));
+		if (json_is_null(p)) {
+			fputs("found, not proved", stdout);
+		} else {
+			put_text(json_object_get(p, "result"));
+			if (json_is_string(json_object_get(p, "cause"))) {
+				putchar(' ');
+				put_text(json_object_get(p, "cause"));
+			}
+			fputs(", proved at ", stdout);
+			put_text(json_object_get(p, "at"));
+		}
+		putchar('\n');
+	}
+	json_decref(j);
+	return CLI_OK;
+}
+
 static int run(int argc, char **argv)
 {
 	const cli_verb *self = cli_verb_find("status");
+	const char *server = NULL;
 	sw_probe_options o = {0};
 	bool json = false, verbose = false;
 	cli_args a;
@@ -94,12 +147,19 @@ static int run(int argc, char **argv)
 			verbose = true;
 			continue;
 		}
+		if (!strcmp(a.name, "server")) {
+			if (!(server = cli_args_value(&a)))
+				return CLI_USAGE;
+			continue;
+		}
 		int taken = probe_cli_option(&a, &o, &json);
 		if (taken < 0)
 			return -taken;
 		if (!taken)
 			return cli_args_unknown(&a);
 	}
+	if (server)
+		return from_server(server, &o, json);
 	sw_status *s = NULL;
 	sw_error e;
 	probe_cli_defaults(&o);
@@ -116,7 +176,7 @@ static int run(int argc, char **argv)
 const cli_verb cli_verb_status = {
     .name = "status",
     .summary = "does the sandbox work here, now? looks every time, proves with --probe",
-    .usage = "[--probe[=BACKEND]] [--deadline 5s] [--image I] [-v] [--json]",
+    .usage = "[--probe[=BACKEND]] [--deadline 5s] [--image I] [-v] [--json] [--server unix:PATH]",
     .help =
         "Without --probe: what is installed, where, and what this host allows. \"found\" is not\n"
         "\"works\": --probe runs a command through each runner and proves both directions, a\n"
