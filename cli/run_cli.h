@@ -18,6 +18,7 @@ typedef struct run_cli_options {
 	const char *backend, *signatures, *pack_set;
 	const char *requested, *minimum, *reason;
 	const char *session, *actor, *runtime, *device, *id, *db;
+	const char *server; /* records go to this service instead of the file */
 	const char *labels[RUN_LABELS_MAX];
 	size_t n_labels;
 	probe_cli_policy policy; /* --sandbox and what belongs to it; mode UNKNOWN: not given */

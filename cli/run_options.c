@@ -50,6 +50,7 @@ static const option_row rows[] = {
     {"device", TAKE_TEXT, AT(device), 0, 0},
     {"id", TAKE_TEXT, AT(id), 0, 0},
     {"db", TAKE_TEXT, AT(db), 0, 0},
+    {"server", TAKE_TEXT, AT(server), 0, 0},
     {"verdict-file", TAKE_TEXT, AT(verdict_file), 0, 0},
     {"label", TAKE_LIST, AT(labels), AT(n_labels), RUN_LABELS_MAX},
     {"deadline", TAKE_DURATION, AT(deadline_ns), 0, 0},

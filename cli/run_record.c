@@ -13,10 +13,13 @@
 
 #include <nettle/sha2.h>
 
+#include "run_server.h"
 #include "store.h"
 
 struct run_cli_record {
-	sw_store *store;
+	sw_store *store;    /* NULL: the service */
+	const char *server; /* or NULL */
+	uint32_t effective_at_begin;
 	char id[SW_RECORD_ID_MAX + 1];
 	bool begun;
 	sw_label labels[RUN_LABELS_MAX];
@@ -70,6 +73,11 @@ int run_cli_record_new(run_cli_record **out, const run_cli_options *o, const run
 	r->keep = o->keep_output > 0;
 	r->record.keep_output = o->keep_output;
 	sw_buf_init(&r->kept, KEEP_BUFFER_MAX);
+	r->server = o->server;
+	if (r->server) {
+		*out = r;
+		return 0;
+	}
 	char *path = cli_db_path(o->db);
 	int rc = path ? sw_store_open(&r->store, path, SW_STORE_WRITE, NULL, err)
 	              : sw_error_set(err, SW_ENOMEM, "out of memory");
@@ -99,12 +107,32 @@ static void set_level(run_cli_record *r, const run_cli_level *level)
 	r->record.reason = sw_str_of(level->reason);
 }
 
+/* Into the file, or to the service. */
+static int write_record(run_cli_record *r, sw_store_op_kind kind, const run_cli_level *level,
+                        sw_error *err)
+{
+	static int (*const calls[])(sw_store *, const sw_record *, sw_receipt *,
+	                            sw_error *) = {sw_store_begin, sw_store_end, sw_store_complete};
+	sw_receipt receipt;
+	if (!r->server)
+		return calls[kind](r->store, &r->record, &receipt, err);
+	const sw_level_outcome *x = &level->outcome;
+	run_server_level how = {
+	    .derivable = level->derived.basis == SW_BASIS_DERIVED &&
+	                 level->derived.guarantees == x->effective,
+	    .known = x->known,
+	};
+	/* the same as at the begin stays as it is; only a notice in the output changes it */
+	r->record.has_level = kind != SW_STORE_END || x->effective != r->effective_at_begin;
+	r->effective_at_begin = x->effective;
+	return run_server_post(r->server, kind, &r->record, how, err);
+}
+
 int run_cli_record_begin(run_cli_record *r, const run_cli_level *level, sw_error *err)
 {
-	sw_receipt receipt;
 	set_level(r, level);
 	r->record.started_ns = sw_now_ns();
-	int rc = sw_store_begin(r->store, &r->record, &receipt, err);
+	int rc = write_record(r, SW_STORE_BEGIN, level, err);
 	r->begun = rc == 0;
 	return rc;
 }
@@ -119,7 +147,6 @@ void run_cli_record_output(run_cli_record *r, const void *bytes, size_t n)
 int run_cli_record_end(run_cli_record *r, const run_cli_level *level, const sw_run_report *report,
                        const sw_result *result, sw_error *err)
 {
-	sw_receipt receipt;
 	json_t *detail = sw_outcome_detail(result);
 	set_level(r, level);
 	sw_outcome_of_result(&r->record.outcome, result);
@@ -136,8 +163,7 @@ int run_cli_record_end(run_cli_record *r, const run_cli_level *level, const sw_r
 	else if (r->keep)
 		r->record.output = (sw_str){r->kept.ptr ? r->kept.ptr : "", r->kept.len};
 	r->record.ended_ns = report->ended_ns;
-	int rc = r->begun ? sw_store_end(r->store, &r->record, &receipt, err)
-	                  : sw_store_complete(r->store, &r->record, &receipt, err);
+	int rc = write_record(r, r->begun ? SW_STORE_END : SW_STORE_COMPLETE, level, err);
 	r->record.outcome.detail = NULL;
 	json_decref(detail);
 	return rc;
@@ -146,14 +172,13 @@ int run_cli_record_end(run_cli_record *r, const run_cli_level *level, const sw_r
 int run_cli_record_refused(run_cli_record *r, const run_cli_level *level, const char *cause,
                            const char *why, sw_error *err)
 {
-	sw_receipt receipt;
 	set_level(r, level);
 	if (!r->record.reason.len)
 		r->record.reason = sw_str_of(why);
 	r->record.outcome =
 	    (sw_outcome){.verdict = SW_RECORD_SANDBOX_UNAVAILABLE, .cause = sw_str_of(cause)};
 	r->record.outcome.started = SW_STARTED_NO;
-	return sw_store_complete(r->store, &r->record, &receipt, err);
+	return write_record(r, SW_STORE_COMPLETE, level, err);
 }
 
 void run_cli_record_free(run_cli_record *r)

@@ -300,6 +300,7 @@ const cli_verb cli_verb_run = {
         "  --label K=V, --session S, --actor A, --runtime R, --device D, --id ID\n"
         "                       for the record\n"
         "  --db PATH            the audit trail\n"
+        "  --server unix:PATH   record through a running service (sandwitness serve) instead\n"
         "  --audit A            required (default): refuse to run what cannot be recorded;\n"
         "                       best-effort; off\n"
         "  --keep-output N      keep up to N bytes of the output with the record\n"
