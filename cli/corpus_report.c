@@ -7,7 +7,7 @@
 static const char *const outcome_names[SW_OUTCOME_COUNT] = {"right", "wrong", "todo", "todo-passes",
                                                             "broken"};
 
-static bool is_failure(const sw_outcome *o)
+static bool is_failure(const sw_case_outcome *o)
 {
 	return o->kind == SW_OUTCOME_WRONG || o->kind == SW_OUTCOME_BROKEN ||
 	       o->kind == SW_OUTCOME_TODO_PASSES;
@@ -146,7 +146,7 @@ static json_t *backend_json(const sw_backend_tally *t)
 	return o;
 }
 
-static json_t *outcome_json(const sw_outcome *c)
+static json_t *outcome_json(const sw_case_outcome *c)
 {
 	json_t *o = json_object(), *misses = json_array();
 	json_object_set_new(o, "case", sw_json_z(c->name));
@@ -202,7 +202,7 @@ void corpus_print_tap(FILE *to, const sw_corpus_report *r)
 {
 	fprintf(to, "TAP version 13\n1..%zu\n", r->n_outcomes);
 	for (size_t i = 0; i < r->n_outcomes; i++) {
-		const sw_outcome *o = &r->outcomes[i];
+		const sw_case_outcome *o = &r->outcomes[i];
 		bool bad = is_failure(o) || o->kind == SW_OUTCOME_TODO;
 		fprintf(to, "%sok %zu - %s/%s%s\n", bad ? "not " : "", i + 1, o->backend, o->name,
 		        o->kind == SW_OUTCOME_TODO ? " # TODO" : "");
@@ -239,7 +239,7 @@ int corpus_write_junit(const char *path, const sw_corpus_report *r)
 	        "failures=\"%zu\" skipped=\"%zu\">\n",
 	        r->n_outcomes, failures, r->kinds[SW_OUTCOME_TODO]);
 	for (size_t i = 0; i < r->n_outcomes; i++) {
-		const sw_outcome *o = &r->outcomes[i];
+		const sw_case_outcome *o = &r->outcomes[i];
 		fputs("<testcase classname=\"", to);
 		put_xml(to, o->backend);
 		fputs("\" name=\"", to);

@@ -318,19 +318,20 @@ void sw_case_describe(const sw_case *c, const sw_result *r, unsigned misses, cha
 	put(out, n, "by %s", id);
 }
 
-static sw_outcome *add_outcome(sw_corpus_report *r, const char *name, const char *backend,
-                               const char *path)
+static sw_case_outcome *add_outcome(sw_corpus_report *r, const char *name, const char *backend,
+                                    const char *path)
 {
 	if (r->n_outcomes == r->cap_outcomes) {
 		size_t cap = r->cap_outcomes ? r->cap_outcomes * 2 : 256;
-		sw_outcome *list = realloc(r->outcomes, cap * sizeof(*list));
+		sw_case_outcome *list = realloc(r->outcomes, cap * sizeof(*list));
 		if (!list)
 			return NULL;
 		r->outcomes = list;
 		r->cap_outcomes = cap;
 	}
-	sw_outcome *o = &r->outcomes[r->n_outcomes];
-	*o = (sw_outcome){.name = strdup(name), .backend = strdup(backend), .path = strdup(path)};
+	sw_case_outcome *o = &r->outcomes[r->n_outcomes];
+	*o = (sw_case_outcome){
+	    .name = strdup(name), .backend = strdup(backend), .path = strdup(path)};
 	if (!o->name || !o->backend || !o->path) {
 		free(o->name);
 		free(o->backend);
@@ -343,7 +344,7 @@ static sw_outcome *add_outcome(sw_corpus_report *r, const char *name, const char
 
 static int add_broken(run *r, const char *yaml, const sw_error *e)
 {
-	sw_outcome *o = add_outcome(r->report, yaml, "", yaml);
+	sw_case_outcome *o = add_outcome(r->report, yaml, "", yaml);
 	if (!o)
 		return SW_ENOMEM;
 	o->kind = SW_OUTCOME_BROKEN;
@@ -365,7 +366,7 @@ static void metamorphic_failed(void *payload, const char *relation, const char *
 	meta_failure *f = payload;
 	char name[300];
 	snprintf(name, sizeof(name), "%s: %s", f->c->name, relation);
-	sw_outcome *o = add_outcome(f->run->report, name, f->c->backend, f->c->path);
+	sw_case_outcome *o = add_outcome(f->run->report, name, f->c->backend, f->c->path);
 	f->run->report->metamorphic_failed++;
 	if (!o || asprintf(&o->detail, "%s: %s", relation, detail) < 0) {
 		f->rc = SW_ENOMEM;
@@ -374,7 +375,8 @@ static void metamorphic_failed(void *payload, const char *relation, const char *
 	o->kind = SW_OUTCOME_WRONG;
 }
 
-static void count(run *r, const sw_case *c, const sw_result *res, unsigned misses, sw_outcome *o)
+static void count(run *r, const sw_case *c, const sw_result *res, unsigned misses,
+                  sw_case_outcome *o)
 {
 	sw_backend_tally *t = tally_of(r->report, c->backend);
 	o->misses = misses;
@@ -408,7 +410,7 @@ static int check_case(run *r, const sw_case *c)
 	                         c->output_len, &res, &err))
 		return add_broken(r, c->path, &err);
 	unsigned misses = sw_case_compare(c, res);
-	sw_outcome *o = add_outcome(r->report, c->name, c->backend, c->path);
+	sw_case_outcome *o = add_outcome(r->report, c->name, c->backend, c->path);
 	int rc = o ? 0 : SW_ENOMEM;
 	if (o) {
 		count(r, c, res, misses, o);
@@ -459,7 +461,7 @@ static int check_neutral(run *r, const char *path)
 		return 0;
 	if (sw_read_file(path, SW_CASE_OUTPUT_MAX, &text, &n, &err))
 		return add_broken(r, path, &err);
-	sw_outcome *o = add_outcome(r->report, name, SW_CORPUS_NEUTRAL, path);
+	sw_case_outcome *o = add_outcome(r->report, name, SW_CORPUS_NEUTRAL, path);
 	sw_backend_tally *t = o ? tally_of(r->report, SW_CORPUS_NEUTRAL) : NULL;
 	int rc = t ? 0 : SW_ENOMEM;
 	for (size_t i = 0; !rc && i < r->n_files && !o->detail; i++) {

@@ -23,16 +23,16 @@ typedef enum {
 	SW_OUTCOME_TODO_PASSES, /* a known miss that is right now: an error, the mark must go */
 	SW_OUTCOME_BROKEN,      /* the case file itself */
 	SW_OUTCOME_COUNT
-} sw_outcome_kind;
+} sw_case_outcome_kind;
 
-typedef struct sw_outcome {
+typedef struct sw_case_outcome {
 	char *name, *backend, *path;
-	sw_outcome_kind kind;
+	sw_case_outcome_kind kind;
 	unsigned misses, expects;
 	bool has_verdict;
 	sw_verdict wanted, got;
 	char *detail; /* what was wanted and got; NULL where right */
-} sw_outcome;
+} sw_case_outcome;
 
 typedef struct sw_backend_tally {
 	char *name;
@@ -55,7 +55,7 @@ typedef struct sw_cause_hits {
 } sw_cause_hits;
 
 typedef struct sw_corpus_report {
-	sw_outcome *outcomes;
+	sw_case_outcome *outcomes;
 	size_t n_outcomes, cap_outcomes;
 	sw_backend_tally *backends;
 	size_t n_backends;
