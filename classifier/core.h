@@ -27,7 +27,7 @@
 
 /* Skips the escape at p[0] == ESC: bytes it takes, at least 1. */
 size_t sw_escape_length(const char *p, size_t n);
-/* Copies the visible bytes of src to dst (room for n); returns their count. */
+/* Copies the visible bytes of src, one segment or several, to dst (room for n); their count. */
 size_t sw_strip_escapes(char *dst, const char *src, size_t n);
 /* ASCII case folding of one byte. */
 static inline unsigned char sw_fold(unsigned char c)
@@ -60,10 +60,11 @@ typedef struct sw_literal_use {
 } sw_literal_use;
 
 typedef struct sw_gram {
-	uint32_t gram; /* folded bytes, little-endian load */
+	uint32_t gram;    /* folded bytes, little-endian load */
+	uint32_t next;    /* chain of the bucket, 0: end */
+	const char *text; /* the literal, here so that a hit is verified where it is met */
 	uint32_t literal;
-	uint16_t offset;
-	uint32_t next; /* chain of the bucket, 0: end */
+	uint16_t len, offset;
 } sw_gram;
 
 /* Literals of seven bytes and more: a bit map of 4-byte grams, probed at every fourth byte. */
@@ -75,13 +76,13 @@ typedef struct sw_gram_table {
 } sw_gram_table;
 
 /*
- * Literals of four to six bytes: three bytes each, looked for at every byte. Bit b of
+ * Literals of four to six bytes: four bytes each, looked for at every byte. Bit b of
  * lo[k][x & 15] & hi[k][x >> 4] says that x can be the k-th byte of a literal of bucket b.
  */
 typedef struct sw_short_table {
-	unsigned char lo[3][16], hi[3][16];
-	unsigned char byte[3][256]; /* the same for whole bytes */
-	uint32_t *literals;
+	unsigned char lo[4][16], hi[4][16];
+	unsigned char byte[4][256]; /* the same for whole bytes */
+	sw_gram *literals;          /* offset: of the four bytes */
 	uint32_t n_literals;
 } sw_short_table;
 
@@ -108,15 +109,26 @@ typedef bool (*sw_filter_fn)(void *payload, uint32_t literal, size_t at);
 int sw_filter_build(sw_filter *f, const sw_literal_use *uses, uint32_t n);
 void sw_filter_free(sw_filter *f);
 /*
- * First candidate position at or after `from` in p[0..n): an index at which part of
- * one of the table's literals stands, or n. sw_filter_verify confirms.
+ * First position at or after `from` in p[0..n) at which the looked-for part of one of
+ * the table's literals stands with the whole literal around it, or n.
  */
 size_t sw_filter_next(const sw_filter *f, int table, const char *p, size_t n, size_t from);
-/* Reports the literals whose part stands at p + at. False: the callback stopped. */
-bool sw_filter_verify(const sw_filter *f, int table, const char *p, size_t n, size_t at,
+/* Reports the literals that sw_filter_next() found at p + at. False: the callback stopped. */
+bool sw_filter_report(const sw_filter *f, int table, const char *p, size_t n, size_t at,
                       sw_filter_fn fn, void *payload);
 /* Every literal in the text, until the callback stops. */
 void sw_filter_all(const sw_filter *f, const char *p, size_t n, sw_filter_fn fn, void *payload);
+/* Whether the entry's literal stands around p + at. */
+static inline bool sw_gram_stands(const sw_gram *g, const char *p, size_t n, size_t at)
+{
+	if (at < g->offset || g->len > n - (at - g->offset))
+		return false;
+	const char *q = p + at - g->offset;
+	/* The ends first: most that share four bytes differ there. */
+	return (unsigned char)g->text[0] == sw_fold((unsigned char)q[0]) &&
+	       (unsigned char)g->text[g->len - 1] == sw_fold((unsigned char)q[g->len - 1]) &&
+	       sw_equal_folded(g->text, q, g->len);
+}
 /* The plain C ways, for machines without vectors and for tests. */
 size_t sw_grams_next_plain(const sw_gram_table *t, const char *p, size_t n, size_t from);
 size_t sw_shorts_next_plain(const sw_short_table *t, const char *p, size_t n, size_t from);
@@ -289,7 +301,7 @@ struct sw_scan {
 	/* stream */
 	uint64_t fed;       /* bytes of completed regions, after decoding */
 	uint64_t lf_before; /* LFs before the current region */
-	uint64_t output_size, total_lf;
+	uint64_t output_size;
 	bool last_was_lf, any;
 	char *carry; /* SW_WINDOW_SIZE bytes of an unfinished segment */
 	size_t carry_len;

@@ -443,7 +443,7 @@ int sw_decide(sw_scan *scan, sw_exit exit, sw_started started, sw_source source,
 	r->mode = scan->facts.mode;
 	r->enforcement = scan->facts.enforcement;
 	r->output_size = scan->output_size;
-	r->lines = scan->total_lf + (scan->any && !scan->last_was_lf);
+	r->lines = scan->lf_before + (scan->any && !scan->last_was_lf);
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
 		r->rule = (int)i + 1;
 		if (rules[i](&d))

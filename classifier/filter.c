@@ -121,52 +121,32 @@ size_t sw_filter_next(const sw_filter *f, int table, const char *p, size_t n, si
 	return f->shorts.n_literals ? sw_shorts_next(&f->shorts, p, n, from) : n;
 }
 
-static bool stands(const sw_literal *l, const char *p, size_t n, size_t at, size_t offset)
+bool sw_filter_report(const sw_filter *f, int table, const char *p, size_t n, size_t at,
+                      sw_filter_fn fn, void *payload)
 {
-	return at >= offset && l->len <= n - (at - offset) &&
-	       sw_equal_folded(l->text, p + at - offset, l->len);
-}
-
-static bool verify_grams(const sw_filter *f, const char *p, size_t n, size_t at, sw_filter_fn fn,
-                         void *payload)
-{
+	if (table == SW_TABLE_SHORTS) {
+		const sw_short_table *t = &f->shorts;
+		for (uint32_t i = 0; i < t->n_literals; i++)
+			if (sw_gram_stands(&t->literals[i], p, n, at) &&
+			    !fn(payload, t->literals[i].literal, at - t->literals[i].offset))
+				return false;
+		return true;
+	}
 	const sw_gram_table *t = &f->grams;
 	uint32_t g;
 	memcpy(&g, p + at, sizeof(g));
 	g |= SW_GRAM_FOLD;
-	for (uint32_t e = t->buckets[sw_gram_bucket(g)]; e; e = t->grams[e].next) {
-		const sw_gram *gram = &t->grams[e];
-		if (gram->gram == g &&
-		    stands(&f->literals[gram->literal], p, n, at, gram->offset) &&
-		    !fn(payload, gram->literal, at - gram->offset))
+	for (uint32_t e = t->buckets[sw_gram_bucket(g)]; e; e = t->grams[e].next)
+		if (t->grams[e].gram == g && sw_gram_stands(&t->grams[e], p, n, at) &&
+		    !fn(payload, t->grams[e].literal, at - t->grams[e].offset))
 			return false;
-	}
 	return true;
-}
-
-static bool verify_shorts(const sw_filter *f, const char *p, size_t n, size_t at, sw_filter_fn fn,
-                          void *payload)
-{
-	for (uint32_t i = 0; i < f->shorts.n_literals; i++) {
-		uint32_t literal = f->shorts.literals[i];
-		const sw_literal *l = &f->literals[literal];
-		if (stands(l, p, n, at, l->place) && !fn(payload, literal, at - l->place))
-			return false;
-	}
-	return true;
-}
-
-bool sw_filter_verify(const sw_filter *f, int table, const char *p, size_t n, size_t at,
-                      sw_filter_fn fn, void *payload)
-{
-	return table == SW_TABLE_GRAMS ? verify_grams(f, p, n, at, fn, payload)
-	                               : verify_shorts(f, p, n, at, fn, payload);
 }
 
 void sw_filter_all(const sw_filter *f, const char *p, size_t n, sw_filter_fn fn, void *payload)
 {
 	for (int t = 0; t < SW_TABLES; t++)
 		for (size_t at = 0; (at = sw_filter_next(f, t, p, n, at)) < n; at++)
-			if (!sw_filter_verify(f, t, p, n, at, fn, payload))
+			if (!sw_filter_report(f, t, p, n, at, fn, payload))
 				return;
 }

@@ -34,9 +34,11 @@ static void add(sw_gram_table *t, const sw_literal *l, uint32_t index)
 		uint32_t bucket = sw_gram_bucket(g);
 		t->bitmap[h / 32] |= 1u << (h % 32);
 		t->grams[++t->n_grams] = (sw_gram){.gram = g,
+		                                   .next = t->buckets[bucket],
+		                                   .text = l->text,
 		                                   .literal = index,
-		                                   .offset = (uint16_t)(l->place + k),
-		                                   .next = t->buckets[bucket]};
+		                                   .len = (uint16_t)l->len,
+		                                   .offset = (uint16_t)(l->place + k)};
 		t->buckets[bucket] = t->n_grams;
 	}
 }
@@ -73,12 +75,12 @@ static inline bool probe(const uint32_t *bitmap, const char *p)
 	return bitmap[h / 32] >> (h % 32) & 1;
 }
 
-/* After a bit of the map: is it really one of the grams? */
-static inline bool exact(const sw_gram_table *t, const char *p)
+/* After a bit of the map: does a literal stand here? */
+static bool stands(const sw_gram_table *t, const char *p, size_t n, size_t at)
 {
-	uint32_t g = load32(p) | SW_GRAM_FOLD;
+	uint32_t g = load32(p + at) | SW_GRAM_FOLD;
 	for (uint32_t e = t->buckets[sw_gram_bucket(g)]; e; e = t->grams[e].next)
-		if (t->grams[e].gram == g)
+		if (t->grams[e].gram == g && sw_gram_stands(&t->grams[e], p, n, at))
 			return true;
 	return false;
 }
@@ -93,11 +95,11 @@ size_t sw_grams_next_plain(const sw_gram_table *t, const char *p, size_t n, size
 		if (!(a | b | c | d))
 			continue;
 		for (size_t k = 0; k < 4; k++)
-			if (probe(bitmap, p + i + k * STRIDE) && exact(t, p + i + k * STRIDE))
+			if (probe(bitmap, p + i + k * STRIDE) && stands(t, p, n, i + k * STRIDE))
 				return i + k * STRIDE;
 	}
 	for (; i + GRAM <= n; i += STRIDE)
-		if (probe(bitmap, p + i) && exact(t, p + i))
+		if (probe(bitmap, p + i) && stands(t, p, n, i))
 			return i;
 	return n;
 }
@@ -128,7 +130,7 @@ SW_AVX2 static size_t next_avx2(const sw_gram_table *t, const char *p, size_t n,
 		unsigned m = probe8(bitmap, p + i) | probe8(bitmap, p + i + 32) << 8;
 		for (; m; m &= m - 1) {
 			size_t at = i + (size_t)__builtin_ctz(m) * STRIDE;
-			if (exact(t, p + at))
+			if (stands(t, p, n, at))
 				return at;
 		}
 	}

@@ -1,5 +1,5 @@
 /*
- * Short literals (EROFS, EPERM, Killed): three bytes of each, looked for at every
+ * Short literals (EROFS, EPERM, Killed): four bytes of each, looked for at every
  * byte. Up to eight buckets share a byte of bits; 32 positions are tested at once by
  * looking up the two halves of each byte in tables of sixteen.
  */
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW 3
+#define WINDOW 4
 #define BUCKETS 8
 
 int sw_shorts_build(sw_short_table *t, const sw_literal *literals, uint32_t n)
@@ -38,7 +38,10 @@ int sw_shorts_build(sw_short_table *t, const sw_literal *literals, uint32_t n)
 				t->hi[k][v >> 4] |= bit;
 			}
 		}
-		t->literals[t->n_literals++] = i;
+		t->literals[t->n_literals++] = (sw_gram){.text = literals[i].text,
+		                                         .literal = i,
+		                                         .len = (uint16_t)literals[i].len,
+		                                         .offset = (uint16_t)literals[i].place};
 	}
 	return 0;
 }
@@ -49,16 +52,21 @@ void sw_shorts_free(sw_short_table *t)
 	memset(t, 0, sizeof(*t));
 }
 
-static inline bool stands(const sw_short_table *t, const unsigned char *p)
+static bool stands(const sw_short_table *t, const char *p, size_t n, size_t at)
 {
-	return t->byte[0][p[0]] & t->byte[1][p[1]] & t->byte[2][p[2]];
+	const unsigned char *u = (const unsigned char *)p + at;
+	if (!(t->byte[0][u[0]] & t->byte[1][u[1]] & t->byte[2][u[2]] & t->byte[3][u[3]]))
+		return false;
+	for (uint32_t i = 0; i < t->n_literals; i++)
+		if (sw_gram_stands(&t->literals[i], p, n, at))
+			return true;
+	return false;
 }
 
-size_t sw_shorts_next_plain(const sw_short_table *t, const char *s, size_t n, size_t from)
+size_t sw_shorts_next_plain(const sw_short_table *t, const char *p, size_t n, size_t from)
 {
-	const unsigned char *p = (const unsigned char *)s;
 	for (size_t i = from; i + WINDOW <= n; i++)
-		if (stands(t, p + i))
+		if (stands(t, p, n, i))
 			return i;
 	return n;
 }
@@ -85,18 +93,22 @@ SW_AVX2 static inline __m256i look_up(__m256i lo, __m256i hi, const char *p)
 
 SW_AVX2 static size_t next_avx2(const sw_short_table *t, const char *p, size_t n, size_t from)
 {
-	__m256i lo0 = table16(t->lo[0]), lo1 = table16(t->lo[1]), lo2 = table16(t->lo[2]);
-	__m256i hi0 = table16(t->hi[0]), hi1 = table16(t->hi[1]), hi2 = table16(t->hi[2]);
+	__m256i lo0 = table16(t->lo[0]), lo1 = table16(t->lo[1]), lo2 = table16(t->lo[2]),
+	        lo3 = table16(t->lo[3]);
+	__m256i hi0 = table16(t->hi[0]), hi1 = table16(t->hi[1]), hi2 = table16(t->hi[2]),
+	        hi3 = table16(t->hi[3]);
 	size_t i = from;
 	for (; i + 32 + WINDOW <= n; i += 32) {
-		__m256i m =
+		__m256i a =
 		    _mm256_and_si256(look_up(lo0, hi0, p + i), look_up(lo1, hi1, p + i + 1));
-		m = _mm256_and_si256(m, look_up(lo2, hi2, p + i + 2));
+		__m256i b =
+		    _mm256_and_si256(look_up(lo2, hi2, p + i + 2), look_up(lo3, hi3, p + i + 3));
+		__m256i m = _mm256_and_si256(a, b);
 		unsigned none =
 		    (unsigned)_mm256_movemask_epi8(_mm256_cmpeq_epi8(m, _mm256_setzero_si256()));
 		for (unsigned some = ~none; some; some &= some - 1) {
 			size_t at = i + (size_t)__builtin_ctz(some);
-			if (stands(t, (const unsigned char *)p + at))
+			if (stands(t, p, n, at))
 				return at;
 		}
 	}

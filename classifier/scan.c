@@ -98,14 +98,6 @@ static bool note_literal(void *payload, uint32_t literal, size_t at)
 	return true;
 }
 
-static bool check_literal(void *payload, uint32_t literal, size_t at)
-{
-	(void)literal;
-	(void)at;
-	((sw_scan *)payload)->hit_any = true;
-	return false;
-}
-
 /* Notes every signature whose literal stands in the text. */
 static void note_all(sw_scan *s, const char *p, size_t n)
 {
@@ -235,21 +227,10 @@ static size_t slow_part(sw_scan *s, region *r, size_t at)
 	return at < r->vis_len ? at : r->vis_len;
 }
 
-/* The next place where a literal of table t stands; the region's length at the end. */
-static size_t next_literal(sw_scan *s, const region *r, int t, size_t from)
+/* No literal holds a line end, so one that is found lies within a segment. */
+static size_t next_literal(const sw_scan *s, const region *r, int t, size_t from)
 {
-	const sw_filter *filter = &s->pack->filter;
-	bool before = s->hit_any;
-	s->hit_any = false;
-	while ((from = sw_filter_next(filter, t, r->vis, r->vis_len, from)) < r->vis_len) {
-		/* No literal holds a line end, so one that is there lies within a segment. */
-		sw_filter_verify(filter, t, r->vis, r->vis_len, from, check_literal, s);
-		if (s->hit_any)
-			break;
-		from++;
-	}
-	s->hit_any = before;
-	return from;
+	return sw_filter_next(&s->pack->filter, t, r->vis, r->vis_len, from);
 }
 
 /* All segments of the region. */
@@ -267,7 +248,7 @@ static void scan_region(sw_scan *s, region *r)
 		size_t end = begin + segment_length(r->vis + begin, r->vis_len - begin);
 		for (int t = 0; t < SW_TABLES; t++) {
 			while (next[t] < end) {
-				sw_filter_verify(&s->pack->filter, t, r->vis, r->vis_len, next[t],
+				sw_filter_report(&s->pack->filter, t, r->vis, r->vis_len, next[t],
 				                 note_literal, s);
 				next[t] = next_literal(s, r, t, next[t] + 1);
 			}
@@ -298,14 +279,7 @@ static void stripped_region(sw_scan *s, const char *p, size_t n, uint64_t offset
 {
 	if (!ensure(&s->strip, SW_WINDOW_SIZE + STRIP_CHUNK, s))
 		return;
-	size_t out = 0;
-	for (size_t at = 0; at < n;) {
-		size_t len = segment_length(p + at, n - at);
-		out += sw_strip_escapes(s->strip + out, p + at, len);
-		at += len;
-		if (at < n)
-			s->strip[out++] = p[at++];
-	}
+	size_t out = sw_strip_escapes(s->strip, p, n);
 	region r = {.raw = p,
 	            .raw_len = n,
 	            .vis = s->strip,
@@ -519,11 +493,12 @@ int sw_scan_feed(sw_scan *s, const void *bytes, size_t n)
 		return s->error;
 	const char *p = bytes;
 	s->output_size += n;
-	s->total_lf += sw_count_lf(p, n);
 	s->last_was_lf = p[n - 1] == '\n';
 	s->any = true;
-	if (s->pack->unconfined)
-		return 0; /* rule 1 needs no text */
+	if (s->pack->unconfined) { /* rule 1 needs no text */
+		s->lf_before += sw_count_lf(p, n);
+		return 0;
+	}
 	if (s->decode < 0) {
 		size_t room = sizeof(s->sniff) - s->sniff_len, take = n < room ? n : room;
 		memcpy(s->sniff + s->sniff_len, p, take);

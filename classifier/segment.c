@@ -59,11 +59,23 @@ size_t sw_escape_length(const char *s, size_t n)
 	}
 }
 
+static size_t segment_end(const char *p, size_t n)
+{
+	const char *lf = memchr(p, '\n', n);
+	size_t len = lf ? (size_t)(lf - p) : n;
+	const char *cr = memchr(p, '\r', len);
+	return cr ? (size_t)(cr - p) : len;
+}
+
+/* The sequences that would cross the end of a segment are the control strings. */
+static bool is_string(char c)
+{
+	return c == ']' || c == 'P' || c == 'X' || c == '^' || c == '_';
+}
+
 size_t sw_strip_escapes(char *dst, const char *src, size_t n)
 {
-	size_t out = 0, i = 0;
-	/* An unterminated control string is looked for once, not once per ESC. */
-	bool string_ends = true;
+	size_t out = 0, i = 0, stringless = 0; /* no control string ends before `stringless` */
 	while (i < n) {
 		const char *esc = memchr(src + i, ESC, n - i);
 		size_t run = esc ? (size_t)(esc - (src + i)) : n - i;
@@ -72,10 +84,15 @@ size_t sw_strip_escapes(char *dst, const char *src, size_t n)
 		i += run;
 		if (!esc)
 			break;
-		bool is_string = i + 1 < n && strchr("]PX^_", src[i + 1]) && src[i + 1];
-		size_t len = is_string && !string_ends ? 1 : sw_escape_length(src + i, n - i);
-		if (is_string && len == 1)
-			string_ends = false;
+		if (i + 1 == n || !is_string(src[i + 1])) {
+			i += sw_escape_length(src + i, n - i);
+			continue;
+		}
+		size_t end = i < stringless ? 0 : segment_end(src + i, n - i);
+		size_t len = end ? sw_escape_length(src + i, end) : 1;
+		/* An unterminated one is looked for once in a segment, not once for each ESC. */
+		if (len == 1 && end)
+			stringless = i + end;
 		i += len;
 	}
 	return out;

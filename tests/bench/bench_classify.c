@@ -189,7 +189,7 @@ typedef struct method {
 	double part; /* of the input that it reads at most, in bytes; 0: all */
 } method;
 
-static void measure(bench *b, const char *name, size_t sigs, int rounds)
+static void measure(bench *b, const char *name, size_t sigs, int rounds, const char *only)
 {
 	const method methods[] = {
 	    {"memchr", memchr_lines, 0},
@@ -209,6 +209,8 @@ static void measure(bench *b, const char *name, size_t sigs, int rounds)
 	for (int r = 0; r < rounds; r++) {
 		for (size_t i = 0; i < n; i++) {
 			if (r > 0 && best[i] > 0.5) /* a slow one once is enough */
+				continue;
+			if (only && strcmp(only, methods[i].name) != 0)
 				continue;
 			double t = now();
 			methods[i].run(b);
@@ -272,7 +274,7 @@ int main(int argc, char **argv)
 {
 	size_t size = 64u << 20, sigs = 0;
 	int rounds = 5;
-	const char *backend = "bwrap";
+	const char *backend = "bwrap", *only = NULL;
 	for (int i = 1; i < argc; i++) {
 		char *eq = strchr(argv[i], '=');
 		sw_error err;
@@ -284,6 +286,8 @@ int main(int argc, char **argv)
 			sigs = strtoul(argv[++i], NULL, 10);
 		else if (strcmp(argv[i], "--backend") == 0 && i + 1 < argc)
 			backend = argv[++i];
+		else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) /* for profiles */
+			only = argv[++i];
 		else if (eq) {
 			input in;
 			sw_pack *pack, *small = NULL;
@@ -303,7 +307,7 @@ int main(int argc, char **argv)
 #ifdef HAVE_HYPERSCAN
 			make_hyperscan(&b);
 #endif
-			measure(&b, argv[i], sw_pack_sig_count(b.pack), rounds);
+			measure(&b, argv[i], sw_pack_sig_count(b.pack), rounds, only);
 			pcre2_code_free(b.alternation);
 			pcre2_match_data_free(b.match);
 			sw_pack_free(small);
