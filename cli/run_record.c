@@ -20,6 +20,7 @@ struct run_cli_record {
 	sw_store *store;    /* NULL: the service */
 	const char *server; /* or NULL */
 	uint32_t effective_at_begin;
+	sw_network network_said;
 	char id[SW_RECORD_ID_MAX + 1];
 	bool begun;
 	sw_label labels[RUN_LABELS_MAX];
@@ -74,6 +75,7 @@ int run_cli_record_new(run_cli_record **out, const run_cli_options *o, const run
 	r->record.keep_output = o->keep_output;
 	sw_buf_init(&r->kept, KEEP_BUFFER_MAX);
 	r->server = o->server;
+	r->network_said = o->f.facts.network;
 	if (r->server) {
 		*out = r;
 		return 0;
@@ -116,16 +118,14 @@ static int write_record(run_cli_record *r, sw_store_op_kind kind, const run_cli_
 	sw_receipt receipt;
 	if (!r->server)
 		return calls[kind](r->store, &r->record, &receipt, err);
-	const sw_level_outcome *x = &level->outcome;
-	run_server_level how = {
-	    .derivable = level->derived.basis == SW_BASIS_DERIVED &&
-	                 level->derived.guarantees == x->effective,
-	    .known = x->known,
-	};
 	/* the same as at the begin stays as it is; only a notice in the output changes it */
-	r->record.has_level = kind != SW_STORE_END || x->effective != r->effective_at_begin;
-	r->effective_at_begin = x->effective;
-	return run_server_post(r->server, kind, &r->record, how, err);
+	const uint32_t effective = level->outcome.effective;
+	r->record.has_level = kind != SW_STORE_END || effective != r->effective_at_begin;
+	r->effective_at_begin = effective;
+	/* what the argv does about the network is no grant of the caller's */
+	sw_record sent = r->record;
+	sent.network = r->network_said;
+	return run_server_post(r->server, kind, &sent, err);
 }
 
 int run_cli_record_begin(run_cli_record *r, const run_cli_level *level, sw_error *err)

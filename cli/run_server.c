@@ -81,7 +81,7 @@ static void put_identity(json_t *o, const sw_record *r)
 	json_object_set_new(o, "labels", labels);
 }
 
-static void put_levels(json_t *o, const sw_record *r, run_server_level level)
+static void put_levels(json_t *o, const sw_record *r)
 {
 	json_object_set_new(o, "mode", json_string(sw_mode_name(r->mode)));
 	json_object_set_new(o, "network", json_string(sw_network_name(r->network)));
@@ -91,7 +91,7 @@ static void put_levels(json_t *o, const sw_record *r, run_server_level level)
 	put_name(o, "reason_class", sw_reason_class_name(r->reason_class));
 	if (r->granted)
 		json_object_set_new(o, "granted", guarantees(r->granted));
-	if (level.known && !level.derivable)
+	if (r->level.known)
 		put_level(o, "effective", r->level.effective);
 }
 
@@ -155,8 +155,7 @@ static void put_outcome(json_t *o, const sw_record *r)
 	json_object_foreach((json_t *)(uintptr_t)x->detail, key, v) json_object_set(o, key, v);
 }
 
-int run_server_post(const char *server, sw_store_op_kind kind, const sw_record *r,
-                    run_server_level level, sw_error *err)
+int run_server_post(const char *server, sw_store_op_kind kind, const sw_record *r, sw_error *err)
 {
 	static const char *const events[] = {"begin", "end", "complete"};
 	json_t *o = json_object(), *answer = NULL;
@@ -167,7 +166,7 @@ int run_server_post(const char *server, sw_store_op_kind kind, const sw_record *
 	if (kind != SW_STORE_END)
 		put_identity(o, r);
 	if (kind != SW_STORE_END || r->has_level)
-		put_levels(o, r, level);
+		put_levels(o, r);
 	if (kind != SW_STORE_BEGIN)
 		put_outcome(o, r);
 	if (kind != SW_STORE_END)

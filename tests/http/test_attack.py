@@ -14,13 +14,15 @@ MIB = 1 << 20
 
 
 def socket_answers(name):
-    start = time.monotonic()
-    try:
-        a = service.get("/livez", timeout=5)
-        took = time.monotonic() - start
-        tap.ok(a.status == 200 and took < 1, f"{name}: the unix socket answers within a second", f"{a.status} after {took:.2f} s")
-    except Exception as e:
-        tap.ok(False, f"{name}: the unix socket answers within a second", repr(e))
+    start, status = time.monotonic(), None
+    while status != 200 and time.monotonic() - start < 1:
+        try:
+            status = service.get("/livez", timeout=5).status
+        except (OSError, Cut) as e:
+            status = repr(e)
+            time.sleep(0.02)
+    took = time.monotonic() - start
+    tap.ok(status == 200 and took < 1, f"{name}: the unix socket answers within a second", f"{status} after {took:.2f} s")
 
 
 def refused(name, got, status, problem):
