@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <yaml.h>
 
-typedef struct config {
+typedef struct reader {
 	char *file;
 	yaml_document_t doc;
 	const cli_verb *verb;
@@ -17,7 +17,7 @@ typedef struct config {
 	char **out;
 	int n;
 	sw_error *err;
-} config;
+} reader;
 
 /* ---- which key goes to which verb ---- */
 
@@ -58,7 +58,7 @@ static bool named_in(const char *list, const char *name)
 
 /* ---- reading ---- */
 
-static int refuse(const config *c, const yaml_node_t *at, const char *what, const char *fix)
+static int refuse(const reader *c, const yaml_node_t *at, const char *what, const char *fix)
 {
 	char where[256];
 	snprintf(where, sizeof(where), "%.200s:%zu:%zu", c->file, at ? at->start_mark.line + 1 : 1,
@@ -67,7 +67,7 @@ static int refuse(const config *c, const yaml_node_t *at, const char *what, cons
 	return c->err ? sw_error_more(c->err, where, NULL, fix) : SW_EINVAL;
 }
 
-static yaml_node_t *node(config *c, int index)
+static yaml_node_t *node(reader *c, int index)
 {
 	return yaml_document_get_node(&c->doc, index);
 }
@@ -98,7 +98,7 @@ static bool key_of(const yaml_node_t *n, char out[64])
 	return out[0] != '-';
 }
 
-static int add(config *c, const char *option, const char *value)
+static int add(reader *c, const char *option, const char *value)
 {
 	char *joined = NULL;
 	if (c->n + c->argc + 2 > CLI_CONFIG_OPTIONS_MAX)
@@ -116,7 +116,7 @@ static bool plain(const yaml_node_t *n)
 	return n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
-static int add_scalar(config *c, const yaml_node_t *n, const char *option)
+static int add_scalar(reader *c, const yaml_node_t *n, const char *option)
 {
 	const char *z = text(n);
 	if (!z)
@@ -129,7 +129,7 @@ static int add_scalar(config *c, const yaml_node_t *n, const char *option)
 	return add(c, option, z);
 }
 
-static int add_value(config *c, yaml_node_t *n, const char *option)
+static int add_value(reader *c, yaml_node_t *n, const char *option)
 {
 	if (n->type != YAML_SEQUENCE_NODE)
 		return add_scalar(c, n, option);
@@ -141,7 +141,7 @@ static int add_value(config *c, yaml_node_t *n, const char *option)
 }
 
 /* `run` wraps only what was asked for with --sandbox; the section says how. */
-static bool asks_for_sandbox(const config *c)
+static bool asks_for_sandbox(const reader *c)
 {
 	for (int i = 1; i < c->argc && strcmp(c->argv[i], "--"); i++)
 		if (!strcmp(c->argv[i], "--sandbox") || !strncmp(c->argv[i], "--sandbox=", 10))
@@ -149,7 +149,7 @@ static bool asks_for_sandbox(const config *c)
 	return false;
 }
 
-static int read_sandbox(config *c, yaml_node_t *map)
+static int read_sandbox(reader *c, yaml_node_t *map)
 {
 	bool applies = strcmp(c->verb->name, "run") || asks_for_sandbox(c);
 	if (map->type != YAML_MAPPING_NODE)
@@ -178,7 +178,7 @@ static int read_sandbox(config *c, yaml_node_t *map)
 	return SW_OK;
 }
 
-static int read_verb(config *c, yaml_node_t *map)
+static int read_verb(reader *c, yaml_node_t *map)
 {
 	if (map->type != YAML_MAPPING_NODE)
 		return refuse(c, map, "a verb's section is a mapping of its options", NULL);
@@ -195,7 +195,7 @@ static int read_verb(config *c, yaml_node_t *map)
 	return SW_OK;
 }
 
-static int read_top(config *c)
+static int read_top(reader *c)
 {
 	yaml_node_t *root = yaml_document_get_root_node(&c->doc);
 	if (!root)
@@ -234,7 +234,7 @@ static int read_top(config *c)
 	return SW_OK;
 }
 
-static int parse(config *c, const char *bytes, size_t n)
+static int parse(reader *c, const char *bytes, size_t n)
 {
 	yaml_parser_t parser;
 	if (!yaml_parser_initialize(&parser))
@@ -258,7 +258,7 @@ static int parse(config *c, const char *bytes, size_t n)
 
 /* ---- the file ---- */
 
-static int trusted(config *c, const struct stat *st)
+static int trusted(reader *c, const struct stat *st)
 {
 	bool others =
 	    (st->st_mode & (S_IWGRP | S_IWOTH)) || (st->st_uid != 0 && st->st_uid != geteuid());
@@ -280,55 +280,59 @@ static char *file_name(bool *named)
 	return sw_xdg_path("XDG_CONFIG_HOME", "config.yaml");
 }
 
-int cli_config_apply(const cli_verb *v, int *argc, char ***argv, const char **used, sw_error *err)
+static int read_it(reader *c, const struct stat *st)
+{
+	char *bytes = NULL;
+	size_t n = 0;
+	int rc = trusted(c, st);
+	c->out = rc ? NULL : calloc((size_t)c->argc + CLI_CONFIG_OPTIONS_MAX + 1, sizeof(*c->out));
+	if (!rc && !c->out)
+		rc = sw_error_set(c->err, SW_ENOMEM, "out of memory");
+	if (!rc)
+		rc = sw_read_file(c->file, CLI_CONFIG_MAX, &bytes, &n, c->err);
+	if (!rc) {
+		c->out[c->n++] = c->argv[0];
+		rc = parse(c, bytes, n);
+	}
+	free(bytes);
+	return rc;
+}
+
+int cli_config_read(cli_config *out, const cli_verb *v, int argc, char **argv, sw_error *err)
 {
 	bool named;
 	struct stat st;
-	config c = {.verb = v, .argc = *argc, .argv = *argv, .err = err};
+	reader c = {.verb = v, .argc = argc, .argv = argv, .err = err};
 	if (!strcmp(v->name, "help") || !strcmp(v->name, "version") ||
 	    !(c.file = file_name(&named)))
 		return SW_OK;
-	if (stat(c.file, &st)) {
-		int error = errno;
-		int rc = SW_OK;
-		if (named || (error != ENOENT && error != ENOTDIR && error != EACCES)) {
-			rc = sw_error_set(err, SW_EIO, "the configuration file cannot be read: %s",
-			                  strerror(error));
-			if (err)
-				sw_error_more(
-				    err, c.file, NULL,
-				    "name another one in SANDWITNESS_CONFIG, or empty it");
-		}
-		free(c.file);
+	int rc = SW_OK;
+	if (!stat(c.file, &st)) {
+		rc = read_it(&c, &st);
+	} else if (named || (errno != ENOENT && errno != ENOTDIR && errno != EACCES)) {
+		rc = sw_error_set(err, SW_EIO, "the configuration file cannot be read: %s",
+		                  strerror(errno));
+		if (err)
+			sw_error_more(err, c.file, NULL,
+			              "name another one in SANDWITNESS_CONFIG, or empty it");
+	}
+	cli_config made = {.argv = c.out, .added = c.n - 1, .file = c.file};
+	if (rc || c.n < 2) {
+		cli_config_free(&made);
 		return rc;
 	}
-	char *bytes = NULL;
-	size_t n = 0;
-	int rc = trusted(&c, &st);
-	c.out = rc ? NULL : calloc((size_t)*argc + CLI_CONFIG_OPTIONS_MAX + 1, sizeof(*c.out));
-	if (!rc && !c.out)
-		rc = sw_error_set(err, SW_ENOMEM, "out of memory");
-	if (!rc)
-		rc = sw_read_file(c.file, CLI_CONFIG_MAX, &bytes, &n, err);
-	if (!rc) {
-		c.out[c.n++] = (*argv)[0];
-		rc = parse(&c, bytes, n);
-	}
-	free(bytes);
-	if (rc || c.n == 1) {
-		for (int i = 1; c.out && i < c.n; i++)
-			free(c.out[i]);
-		free(c.out);
-		free(c.file);
-		return rc;
-	}
-	for (int i = 1; i < *argc; i++)
-		c.out[c.n++] = (*argv)[i];
-	*argc = c.n;
-	*argv = c.out; /* both live until exit */
-	if (used)
-		*used = c.file;
-	else
-		free(c.file);
+	for (int i = 1; i < argc; i++)
+		c.out[c.n++] = argv[i];
+	made.argc = c.n;
+	*out = made;
 	return SW_OK;
+}
+
+void cli_config_free(cli_config *c)
+{
+	for (int i = 1; c->argv && i <= c->added; i++)
+		free(c->argv[i]);
+	free(c->argv);
+	free(c->file);
+	*c = (cli_config){0};
 }

@@ -11,12 +11,19 @@
 #define CLI_CONFIG_MAX (1u << 18)   /* bytes of the file */
 #define CLI_CONFIG_OPTIONS_MAX 1024 /* arguments it may add */
 
+/* What the file added; zero-initialise. */
+typedef struct cli_config {
+	char **argv; /* the verb's new arguments; NULL: the old ones stay */
+	int argc, added;
+	char *file; /* where they are from */
+} cli_config;
+
 /*
  * $SANDWITNESS_CONFIG (empty: none), else $XDG_CONFIG_HOME/sandwitness/config.yaml. Without
- * a file nothing is read and argv stays. Else *argv becomes a new list that lives until
- * exit. Errors say file:line:column. A file that others can write is refused: it could
- * switch a sandbox off. *used, if not NULL: the file's name where options were added.
+ * a file, or one that says nothing about this verb, out->argv stays NULL. Errors say
+ * file:line:column. A file that others can write is refused: it could switch a sandbox off.
  */
-int cli_config_apply(const cli_verb *v, int *argc, char ***argv, const char **used, sw_error *err);
+int cli_config_read(cli_config *out, const cli_verb *v, int argc, char **argv, sw_error *err);
+void cli_config_free(cli_config *c);
 
 #endif

@@ -100,18 +100,17 @@ int main(int argc, char **argv)
 		cli_help(v, stdout);
 		return CLI_OK;
 	}
-	int n = argc - 1;
-	char **args = argv + 1;
-	const char *config = NULL;
+	cli_config config = {0};
 	sw_error err;
-	if (cli_config_apply(v, &n, &args, &config, &err)) {
+	if (cli_config_read(&config, v, argc - 1, argv + 1, &err)) {
 		int failed = cli_fail(&err);
 		/* `run` says with 125 that nothing was executed */
 		return strcmp(v->name, "run") == 0 ? 125 : failed;
 	}
-	int rc = v->run(n, args);
-	if (rc == CLI_USAGE && config)
-		fprintf(stderr, "  (options were added from %s)\n", config);
+	int rc = config.argv ? v->run(config.argc, config.argv) : v->run(argc - 1, argv + 1);
+	if (rc == CLI_USAGE && config.argv)
+		fprintf(stderr, "  (options were added from %s)\n", config.file);
+	cli_config_free(&config);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		if (rc == CLI_OK)
 			rc = CLI_IO;

@@ -223,6 +223,8 @@ static int build(confine_args *c)
 	c->policy.policy.self = own_path(self, sizeof(self));
 	if (sw_confine(&s, backend, &c->policy.policy, c->argv, c->argc, &e)) {
 		free(runner);
+		if (e.code == SW_EUNSUPPORTED)
+			e.code = SW_EINVAL; /* the caller named it */
 		return cli_fail(&e);
 	}
 	free(runner);

@@ -34,7 +34,7 @@ like "a verb's own section" "$(confine --sandbox read_only -- make)" '"backend":
 conf 'sandbox: {kind: docker}' 'confine: {backend: landlock}'
 like "which wins over sandbox" "$(confine --sandbox read_only -- make)" '"backend":"landlock"'
 conf 'confine: {backend: "--sandbox"}'
-fails_with "a value is never an option" 2 confine --sandbox read_only -- make
+fails_with "a value is never an option" 1 confine --sandbox read_only -- make
 conf ''
 succeeds "an empty file" "$sw" status
 

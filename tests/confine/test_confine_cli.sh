@@ -44,5 +44,5 @@ fails_with "the root as workspace" 1 "$sw" confine --sandbox workspace_write --w
 ln -s /etc "$ws/link"
 fails_with "a link to the system as workspace" 1 "$sw" confine --sandbox workspace_write --workspace "$ws/link" -- make
 fails_with "writable in read_only" 1 "$sw" confine --sandbox read_only --workspace "$ws" --writable /tmp -- make
-fails_with "no such backend" 2 "$sw" confine --backend firejail --sandbox read_only --workspace "$ws" -- make
+fails_with "no such backend" 1 "$sw" confine --backend firejail --sandbox read_only --workspace "$ws" -- make
 done_testing
