@@ -72,7 +72,7 @@ static int by_pid(const void *a, const void *b)
 static run_proc *find(run_tree *t, pid_t pid)
 {
 	run_proc key = {.pid = pid};
-	return bsearch(&key, t->procs, t->n, sizeof key, by_pid);
+	return t->n ? bsearch(&key, t->procs, t->n, sizeof key, by_pid) : NULL;
 }
 
 static bool grow(run_tree *t)
