@@ -193,8 +193,7 @@ void sw_run_detect(char *const *argv, sw_run_shape *out)
 	}
 	at = through_passing(argv, at, argc);
 	const char *backend = at < argc ? run_backend_of_program(argv[at]) : NULL;
-	bool own = !backend && at + 1 < argc && !strcmp(argv[at + 1], "__landlock") &&
-	           !strcmp(base_name(argv[at]), "sandwitness");
+	bool own = !backend && at + 1 < argc && !strcmp(argv[at + 1], "__landlock");
 	if (own)
 		backend = "landlock";
 	if (!backend) {

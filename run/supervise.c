@@ -127,16 +127,21 @@ typedef struct process_state {
 	int subreaper, dumpable;
 } process_state;
 
-/*
- * Not dumpable: a command of the same user that shares our pid namespace could otherwise
- * open our descriptors through /proc and write a verdict of its own.
- */
 static void enter(process_state *p)
 {
 	p->subreaper = 0;
 	prctl(PR_GET_CHILD_SUBREAPER, &p->subreaper);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	p->dumpable = prctl(PR_GET_DUMPABLE);
+}
+
+/*
+ * Not dumpable: a command of the same user that shares our pid namespace could otherwise
+ * open our descriptors through /proc and write a verdict of its own. Not before the child
+ * is made: it would inherit that, and could not be followed.
+ */
+static void conceal(void)
+{
 	prctl(PR_SET_DUMPABLE, 0);
 }
 
@@ -188,6 +193,7 @@ static int spawn(run_loop *l, const keep_list *keep, sw_error *err)
 		s.filter = &filter;
 	l->tree.watch = s.watch;
 	pid_t pid = run_spawn_child(&s, &exec_errno, err);
+	conceal();
 	run_trace_filter_free(&filter);
 	close(out);
 	if (null >= 0)
