@@ -11,6 +11,7 @@
 
 /* ---- reasons ---- */
 
+static void note_add(dv *d, uint32_t guarantees, const char *fmt, va_list ap) SW_PRINTF(3, 0);
 static void note_add(dv *d, uint32_t guarantees, const char *fmt, va_list ap)
 {
 	sw_derived *o = d->out;

@@ -131,8 +131,8 @@ static int delete_rows(sw_store *s, uint64_t to, sw_error *err)
 {
 	static const char *const sql[] = {
 	    "DELETE FROM kept WHERE seq<=%llu", "DELETE FROM unfinished WHERE seq<=%llu",
-	    "DELETE FROM rollup WHERE id < 8 + coalesce((SELECT max(id) FROM rollup WHERE id%%8=0"
-	    " AND hi<=%llu), -8)",
+	    ("DELETE FROM rollup WHERE id < 8 + coalesce((SELECT max(id) FROM rollup WHERE id%%8=0"
+	     " AND hi<=%llu), -8)"),
 	    "DELETE FROM record WHERE seq<=%llu"};
 	int code = 0;
 	for (size_t i = 0; code == 0 && i < sizeof sql / sizeof *sql; i++) {
