@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define X_NAME(s, n) n,
-static const char *const backend_names[] = {SW_BACKEND_LIST(X_NAME)};
-#undef X_NAME
-enum { N_BACKENDS = sizeof(backend_names) / sizeof(backend_names[0]), EXTRA_MAX = 64 };
+#define X_ONE(s, n) +1
+enum { N_BACKENDS = 0 SW_BACKEND_LIST(X_ONE), EXTRA_MAX = 64 };
+#undef X_ONE
 
 struct http_packs {
 	sw_loaded *loaded;
