@@ -152,9 +152,14 @@ static void run_step(const pr_call *c, sw_backend_status *b)
 static void probe_engine(const pr_call *c, sw_backend_status *b, const engine *e)
 {
 	pf_step(b, "client", SW_STEP_OK, "%.200s", b->path);
-	if (!service_step(c, b, e) || !image_step(c, b))
-		return;
-	run_step(c, b);
+	if (!service_step(c, b, e)) {
+		pf_step(b, "image", SW_STEP_SKIPPED, "the %s does not answer", e->service);
+		pf_step(b, "marker", SW_STEP_SKIPPED, "the %s does not answer", e->service);
+	} else if (!image_step(c, b)) {
+		pf_step(b, "marker", SW_STEP_SKIPPED, "there is no image to run");
+	} else {
+		run_step(c, b);
+	}
 }
 
 void pr_probe_docker(const pr_call *c, sw_backend_status *b)

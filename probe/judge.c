@@ -113,6 +113,12 @@ static void blame_unconfined(const pr_call *c, sw_backend_status *b, const pf_ve
 		         b->path ? b->path : b->id);
 }
 
+/* Containers have four named steps; the last is the marker that must come back. */
+static const char *run_step(const sw_backend_status *b)
+{
+	return !strcmp(b->id, "docker") || !strcmp(b->id, "podman") ? "marker" : "start";
+}
+
 void pr_conclude(const pr_call *c, sw_backend_status *b, const pf_proof *p, const pb_outcome *o,
                  uint32_t expected, uint32_t claims, sw_probe_result ok)
 {
@@ -120,7 +126,7 @@ void pr_conclude(const pr_call *c, sw_backend_status *b, const pf_proof *p, cons
 	pr_first_line(o, line, sizeof(line));
 	if (!o->spawned) {
 		b->result = SW_PROBE_UNUSABLE;
-		pf_step(b, "start", SW_STEP_FAILED, "cannot be started: %s",
+		pf_step(b, run_step(b), SW_STEP_FAILED, "cannot be started: %s",
 		        strerror(o->spawn_errno));
 		pr_set_cause(c, b, o->spawn_errno == ENOENT ? "runner-missing" : "exec-failed");
 		return;
@@ -130,7 +136,7 @@ void pr_conclude(const pr_call *c, sw_backend_status *b, const pf_proof *p, cons
 		 */
 		pf_verdict v = pf_judge(p, o->out, o->n, 0, &(sw_backend_status){0});
 		b->result = SW_PROBE_UNKNOWN;
-		pf_step(b, "start", SW_STEP_UNKNOWN, "no end within %d ms: ended by the probe",
+		pf_step(b, run_step(b), SW_STEP_UNKNOWN, "no end within %d ms: ended by the probe",
 		        c->deadline_ms);
 		pr_set_cause(c, b, "probe-timeout");
 		if (v.escaped || v.leaked)
@@ -144,23 +150,23 @@ void pr_conclude(const pr_call *c, sw_backend_status *b, const pf_proof *p, cons
 	if (!ran && !v.escaped && !v.leaked) {
 		b->result = SW_PROBE_UNUSABLE;
 		if (o->code == 0) {
-			pf_step(b, "start", SW_STEP_FAILED,
+			pf_step(b, run_step(b), SW_STEP_FAILED,
 			        "exited 0, but the command did not run%s%s", line[0] ? ": " : "",
 			        line);
 			pr_first_line(o, b->line, sizeof(b->line));
 			pr_set_cause(c, b, "probe-no-command");
 		} else {
 			if (o->signal)
-				pf_step(b, "start", SW_STEP_FAILED, "signal %d%s%s", o->signal,
+				pf_step(b, run_step(b), SW_STEP_FAILED, "signal %d%s%s", o->signal,
 				        line[0] ? ": " : "", line);
 			else
-				pf_step(b, "start", SW_STEP_FAILED, "exit %d%s%s", o->code,
+				pf_step(b, run_step(b), SW_STEP_FAILED, "exit %d%s%s", o->code,
 				        line[0] ? ": " : "", line);
 			pr_blame(c, b, o);
 		}
 		return;
 	}
-	pf_step(b, "start", SW_STEP_OK, "the command ran");
+	pf_step(b, run_step(b), SW_STEP_OK, "the command ran");
 	for (size_t i = 0; i < seen.n_steps; i++)
 		pf_step(b, seen.steps[i].name, seen.steps[i].result, "%s", seen.steps[i].detail);
 	if (v.escaped || v.leaked) {

@@ -18,18 +18,19 @@
 #include <unistd.h>
 
 /*
- * POSIX sh with builtins only: nothing of the image is needed but the shell, and no time
- * goes into processes. printf and read are no special builtins: a refused redirection
- * fails them and the script goes on.
+ * POSIX sh with builtins only: nothing of the image is needed but the shell, not even
+ * /dev/null, which some runners leave out, and no time goes into processes. printf and
+ * read are no special builtins: a refused redirection fails them and the script goes on;
+ * what the shell says about it is part of the output.
  *   $1 nonce  $2 workspace  $3 outside  $4 secret file  $5 port  $6 shm key  $7 pid
  *   $8 elsewhere
  */
 static const char script[] =
     "printf 'sandwitness-probe start %s\\n' \"$1\"\n"
-    "printf '%s' \"$1\" 2>/dev/null >\"$2/permitted\"\n"
-    "printf '%s' \"$1\" 2>/dev/null >\"$3/forbidden\"\n"
-    "if [ -n \"$8\" ]; then printf '%s' \"$1\" 2>/dev/null >\"$8/forbidden\"; fi\n"
-    "if read -r x 2>/dev/null <\"$4\" || [ -n \"$x\" ]; then printf 'read %s\\n' \"$x\"; fi\n"
+    "printf '%s' \"$1\" >\"$2/permitted\"\n"
+    "printf '%s' \"$1\" >\"$3/forbidden\"\n"
+    "if [ -n \"$8\" ]; then printf '%s' \"$1\" >\"$8/forbidden\"; fi\n"
+    "if read -r x <\"$4\" || [ -n \"$x\" ]; then printf 'read %s\\n' \"$x\"; fi\n"
     "printf 'env %s\\n' \"${" PF_CANARY "-unset}\"\n"
     "if [ -r /proc/net/tcp ]; then\n"
     "while read -r l; do case $l in *\" 0100007F:$5 \"*) printf 'tcp shared\\n';; esac; done "
@@ -39,7 +40,7 @@ static const char script[] =
     "while read -r k l; do if [ \"$k\" = \"$6\" ]; then printf 'shm shared\\n'; fi; done "
     "</proc/sysvipc/shm\n"
     "printf 'shm seen\\n'; fi\n"
-    "if read -r c 2>/dev/null </proc/$7/comm; then printf 'pid %s\\n' \"$c\"; fi\n"
+    "if read -r c </proc/$7/comm; then printf 'pid %s\\n' \"$c\"; fi\n"
     "if [ -r /proc/self/status ]; then\n"
     "while read -r k v; do if [ \"$k\" = Seccomp: ]; then printf 'seccomp %s\\n' \"$v\"; fi; done "
     "</proc/self/status\n"
