@@ -353,6 +353,7 @@ const char *const sw_confine_client_names[] = {"PATH",
                                                "DOCKER_TLS_VERIFY",
                                                "CONTAINER_HOST",
                                                "CONTAINERS_CONF",
+                                               "CONTAINERS_STORAGE_CONF",
                                                "DBUS_SESSION_BUS_ADDRESS",
                                                NULL};
 
