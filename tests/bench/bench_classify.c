@@ -270,9 +270,35 @@ static bool load(const char *path, size_t size, input *in)
 	return got == (size_t)n;
 }
 
+/* Median time of one classification of the first `n` bytes, in microseconds. */
+static void latency(const bench *b, const char *name, size_t n)
+{
+	enum { TIMES = 2001 };
+	static double t[TIMES];
+	for (int i = 0; i < TIMES; i++) {
+		sw_result *r;
+		sw_error err;
+		double from = now();
+		if (sw_classify(b->pack, NULL, sw_exit_code(1), SW_STARTED_UNKNOWN, SW_SOURCE_NONE,
+		                b->in->text, n < b->in->n ? n : b->in->n, &r, &err))
+			return;
+		sw_result_free(r);
+		t[i] = (now() - from) * 1e6;
+	}
+	for (int i = 1; i < TIMES; i++) /* insertion: nearly sorted, and no comparison function */
+		for (int k = i; k > 0 && t[k - 1] > t[k]; k--) {
+			double x = t[k];
+			t[k] = t[k - 1];
+			t[k - 1] = x;
+		}
+	printf("%s\t%zu\t%zu\tlatency-us\t%.2f\t%.2f\n", name, n, sw_pack_sig_count(b->pack),
+	       t[TIMES / 2], t[0]);
+}
+
 int main(int argc, char **argv)
 {
-	size_t size = 64u << 20, sigs = 0;
+	size_t size = 64u << 20, sigs = 0, first = 0;
+	bool dump = false;
 	int rounds = 5;
 	const char *backend = "bwrap", *only = NULL;
 	for (int i = 1; i < argc; i++) {
@@ -286,6 +312,10 @@ int main(int argc, char **argv)
 			sigs = strtoul(argv[++i], NULL, 10);
 		else if (strcmp(argv[i], "--backend") == 0 && i + 1 < argc)
 			backend = argv[++i];
+		else if (strcmp(argv[i], "--latency") == 0 && i + 1 < argc)
+			first = strtoul(argv[++i], NULL, 10);
+		else if (strcmp(argv[i], "--literals") == 0) /* for grep -f */
+			dump = true;
 		else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) /* for profiles */
 			only = argv[++i];
 		else if (eq) {
@@ -303,6 +333,18 @@ int main(int argc, char **argv)
 			if (sigs)
 				small = smaller(pack, sigs, &def, &defs, &set);
 			bench b = {.pack = small ? small : pack, .in = &in};
+			if (dump) {
+				for (uint32_t k = 0; k < b.pack->filter.n_literals; k++)
+					puts(b.pack->filter.literals[k].text);
+				return 0;
+			}
+			if (first) {
+				latency(&b, argv[i], first);
+				free(in.text);
+				sw_pack_free(small);
+				sw_pack_free(pack);
+				continue;
+			}
 			make_alternation(&b);
 #ifdef HAVE_HYPERSCAN
 			make_hyperscan(&b);
