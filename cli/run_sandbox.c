@@ -24,6 +24,10 @@ static int choose(run_cli_sandbox *b, const run_cli_options *o, uint32_t minimum
 	sw_probe_options p = {.image = o->policy.policy.image};
 	sw_error err = {0};
 	probe_cli_defaults(&p);
+	/* run ends the tree itself, and what is granted need not hold */
+	minimum &= ~SW_G(TREE_KILL);
+	if (o->policy.policy.network)
+		minimum &= ~SW_G(NETWORK);
 	if (sw_probe_choose(&b->chosen, &p, minimum, &err)) {
 		char why[1024];
 		snprintf(why, sizeof why, "%s%s%.300s", err.what, err.why[0] ? ": " : "", err.why);
