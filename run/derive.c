@@ -300,8 +300,6 @@ static void read_argv(dv *d)
 	for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++)
 		if (!strcmp(readers[i].backend, seen)) {
 			readers[i].read(d, options);
-			if (!dv_is_unknown(d))
-				dv_mounts_judge(d);
 			return;
 		}
 	dv_unknown(d, "the options of %s are not read", seen);

@@ -238,6 +238,7 @@ void dv_read_bwrap(dv *d, size_t at)
 		return;
 	}
 	d->out->command = i;
+	dv_mounts_judge(d);
 	judge(&b);
 }
 
@@ -289,6 +290,7 @@ void dv_read_landlock(dv *d, size_t at)
 	}
 	d->out->command = i;
 	d->out->network = SW_NETWORK_ALLOWED; /* UDP is */
+	dv_mounts_judge(d);
 	dv_lose(d, SW_G(NETWORK), "Landlock cannot restrict UDP");
 	dv_lose(d, SW_G(PID) | SW_G(IPC), "Landlock has no namespaces");
 	dv_lose(d, SW_G(SYSCALLS) | SW_G(RESOURCES),

@@ -648,5 +648,6 @@ void dv_read_engine(dv *d, size_t at)
 	d->out->command = i + 1 < d->argc ? i + 1 : d->argc;
 	if (e.workdir)
 		d->out->cwd = strdup(e.workdir);
+	dv_mounts_judge(d);
 	judge(&e);
 }

@@ -47,7 +47,7 @@ static inline bool dv_is_unknown(const dv *d)
 
 /* Adds a mount; source is made absolute and resolved. same: of the same layer as the last. */
 void dv_mount_add(dv *d, dv_kind kind, const char *source, const char *target, bool same);
-/* fs_write, fs_read and sockets by the mounts. */
+/* fs_write, fs_read and sockets by the mounts; readers call it when all are known. */
 void dv_mounts_judge(dv *d);
 
 typedef struct dv_reader {
