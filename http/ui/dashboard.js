@@ -9,7 +9,7 @@ const $ = (id) => document.getElementById(id);
 const PAGE = 50, ROWS_MAX = 500, SETTLE_MS = 1500, QUIET_MS = 60000;
 const FILTERS = ["session", "actor", "cause", "level", "device", "label"];
 const PERIODS = { "1h": ["in the last hour", 12, 300e3], "24h": ["in the last 24 hours", 24, 3600e3], "7d": ["in the last 7 days", 28, 6 * 3600e3], "30d": ["in the last 30 days", 30, 86400e3], "": ["so far", 30, 86400e3] };
-let state = {}, next = null, loading = null, timer = null, stopFollowing = null, pending = 0, opener = null;
+let state = {}, next = null, loading = null, timer = null, due = 0, cost = 0, stopFollowing = null, pending = 0;
 
 /* ---- state ---- */
 
@@ -71,7 +71,10 @@ function spread(summary) {
 	return [Math.max(12, Math.ceil(age / w) + 1), w];
 }
 
-async function loadTimeline(params, summary, signal) {
+// Bars of the past seldom change: between full loads only the last two are asked for again.
+let known = new Map();
+
+async function loadTimeline(params, summary, full, signal) {
 	const [n, width] = spread(summary);
 	const end = Math.ceil(Date.now() / width) * width;
 	const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
@@ -81,10 +84,14 @@ async function loadTimeline(params, summary, signal) {
 		const start = new Date(end - (i + 1) * width), stop = new Date(end - i * width);
 		buckets.push({ start, stop, counts: {}, tick: width < 6 * 3600e3 ? hours.format(start) : days.format(start), label: `${days.format(start)} ${hours.format(start)}` });
 	}
-	const work = summary.invocations ? buckets.slice() : [];
+	const before = full ? new Map() : known;
+	const key = (b) => JSON.stringify([params, +b.start, +b.stop]);
+	for (const b of buckets.slice(0, -2)) b.counts = before.get(key(b)) || {};
+	const work = summary.invocations ? buckets.filter((b, i) => i >= n - 2 || !before.has(key(b))) : [];
 	await Promise.all(Array.from({ length: 4 }, async () => {
 		for (let b; (b = work.shift()); ) b.counts = await loadSummary({ ...params, since: b.start.toISOString(), until: b.stop.toISOString() }, signal);
 	}));
+	known = new Map(buckets.map((b) => [key(b), b.counts]));
 	return buckets;
 }
 
@@ -100,9 +107,22 @@ async function loadCauses(list, signal) {
 	return known;
 }
 
-const show = (id, ...nodes) => $(id).replaceChildren(...nodes.flat(Infinity).filter(Boolean));
+// Puts new content in place; what was opened stays open, and the focus where it was.
+function show(id, ...nodes) {
+	const at = $(id);
+	const name = (e) => (e.tagName === "SUMMARY" ? "s " + e.textContent : e.id ? "i " + e.id : "h " + e.getAttribute("href"));
+	const open = new Set([...at.querySelectorAll("details[open] > summary")].map(name));
+	const focus = at.contains(document.activeElement) ? name(document.activeElement) : null;
+	at.replaceChildren(...nodes.flat(Infinity).filter(Boolean));
+	for (const s of at.querySelectorAll("details > summary")) s.parentElement.open = open.has(name(s));
+	if (focus) [...at.querySelectorAll("summary, a, button")].find((e) => name(e) === focus)?.focus({ preventScroll: true });
+}
 
-async function loadAll() {
+// full: the bars of the past too; list: the records too (live ones are put in by their events).
+async function loadAll({ full = true, list = true } = {}) {
+	const start = performance.now();
+	clearTimeout(timer);
+	timer = null;
 	if (loading) loading.abort();
 	loading = new AbortController();
 	const signal = loading.signal;
@@ -124,13 +144,15 @@ async function loadAll() {
 		show("backends", view.backends(status));
 		about(status);
 		fillBackends(status);
-		await loadRecords(params, signal);
-		show("time", timeline(await loadTimeline(params, summary, signal)));
+		if (list) await loadRecords(params, signal);
+		show("time", timeline(await loadTimeline(params, summary, full, signal)));
 		document.body.dataset.loaded = "yes";
 	} catch (e) {
 		failed(e);
+		if (e.name === "AbortError") return; // a newer one goes on
 	}
-	schedule(QUIET_MS);
+	cost = performance.now() - start;
+	schedule(QUIET_MS, true);
 }
 
 async function loadRecords(params, signal, cursor) {
@@ -177,9 +199,17 @@ function notice(text) {
 	show("notice", text ? el("p", {}, text) : null);
 }
 
-function schedule(ms) {
+// The earlier of two wishes holds, so that a steady flow of events cannot put a load off for ever.
+function schedule(ms, full) {
+	const at = performance.now() + ms;
+	if (timer && due <= at) return;
 	clearTimeout(timer);
-	timer = setTimeout(() => (document.hidden ? schedule(QUIET_MS) : loadAll()), ms);
+	due = at;
+	timer = setTimeout(() => {
+		timer = null;
+		if (document.hidden) schedule(QUIET_MS, full);
+		else loadAll({ full, list: false });
+	}, ms);
 }
 
 function about(status) {
@@ -215,7 +245,8 @@ function onEvent(name, r) {
 	if (name !== "complete" && name !== "end" && name !== "begin") return;
 	pending++;
 	if (!$("live").checked) return setLink("on", `live, ${number(pending)} new`);
-	schedule(SETTLE_MS);
+	// on a trail of millions a load takes longer: then it comes less often
+	schedule(Math.max(SETTLE_MS, 10 * cost), false);
 	if (!matches(r)) return;
 	const body = $("records").tBodies[0];
 	const old = [...body.rows].find((row) => row.dataset.id === r.id);
@@ -280,7 +311,7 @@ function wire() {
 	for (const k of ["since", "verdict", "backend", "more"]) $("f-" + k).addEventListener("change", (e) => writeState({ [k]: e.target.value }));
 	$("f-more").addEventListener("keydown", (e) => e.key === "Enter" && writeState({ more: e.target.value }));
 	$("clear").addEventListener("click", () => writeState({ verdict: "", backend: "", more: "" }));
-	$("refresh").addEventListener("click", loadAll);
+	$("refresh").addEventListener("click", () => loadAll());
 	$("live").addEventListener("change", () => {
 		pending = 0;
 		setLink("on", $("live").checked ? "live" : "paused");
@@ -312,7 +343,7 @@ function wire() {
 		if (e.key === "/") $("f-more").focus(), e.preventDefault();
 		if (e.key === "r") loadAll();
 	});
-	document.addEventListener("visibilitychange", () => !document.hidden && pending && loadAll());
+	document.addEventListener("visibilitychange", () => !document.hidden && pending && loadAll({ list: !$("live").checked }));
 }
 
 function start() {

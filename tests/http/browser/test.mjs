@@ -122,6 +122,13 @@ const quiet = (page, name) => {
 	ok((await page.textContent("#causes")).includes("userns"), "failures by cause");
 	await page.click("#causes summary");
 	ok(await page.isVisible("#causes details ul"), "a cause opens its advice");
+	await page.focus("#causes summary");
+	await s.record({ id: "ordinary-live", backend: "bwrap", exit: 0, output: "", requested: "bwrap", effective: "bwrap" });
+	await page.waitForFunction(() => document.querySelector("#numbers dd").textContent === "601", null, { timeout: 8000 });
+	ok(await page.isVisible("#causes details ul"), "new numbers leave it open");
+	ok(await page.evaluate(() => document.activeElement.tagName === "SUMMARY"), "and the focus where it was");
+	await page.click("#refresh");
+	await page.waitForFunction(() => document.querySelectorAll("#records tbody tr").length === 50);
 	equal(await page.$$eval("#records tbody tr", (l) => l.length), 50, "a page of records");
 	await accessible(page, "light");
 	await fits(page, "wide");
