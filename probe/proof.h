@@ -24,7 +24,7 @@
 typedef struct pf_proof {
 	char base[96]; /* own folder under /tmp */
 	char workspace[128];
-	char outside[512]; /* own folder in the home, or in /var/tmp where there is no home */
+	char outside[512];  /* own folder in the home, or in /var/tmp where there is no home */
 	char elsewhere[64]; /* another one, in /var/tmp; "" where none can be made */
 	char secret_file[600];
 	bool in_home;

@@ -22,35 +22,25 @@ struct eng_option {
 	void (*handle)(eng *e, const char *value); /* NULL: changes no guarantee */
 };
 
-/* "true", "1", ... as the clients parse switches; what they refuse counts as on. */
-static bool on(const char *value)
-{
-	static const char *const off[] = {"false", "0", "f", "F", "FALSE", "False"};
-	for (size_t i = 0; value && i < sizeof(off) / sizeof(*off); i++)
-		if (!strcmp(value, off[i]))
-			return false;
-	return true;
-}
-
 static void network(eng *e, const char *v)
 {
 	*(strcmp(v, "none") ? &e->network_other : &e->network_none) = true;
 }
 static void privileged(eng *e, const char *v)
 {
-	e->privileged = on(v);
+	e->privileged = dv_engine_on(v);
 }
 static void detach(eng *e, const char *v)
 {
-	e->detach = on(v);
+	e->detach = dv_engine_on(v);
 }
 static void read_only(eng *e, const char *v)
 {
-	e->read_only = on(v);
+	e->read_only = dv_engine_on(v);
 }
 static void rootfs(eng *e, const char *v)
 {
-	e->rootfs = on(v);
+	e->rootfs = dv_engine_on(v);
 }
 static void pid(eng *e, const char *v)
 {
@@ -82,7 +72,7 @@ static void cgroups(eng *e, const char *v)
 }
 static void env_host(eng *e, const char *v)
 {
-	if (on(v))
+	if (dv_engine_on(v))
 		dv_lose(e->d, SW_G(ENV), "--env-host: the caller's environment is passed on");
 }
 static void env(eng *e, const char *v)
@@ -92,7 +82,7 @@ static void env(eng *e, const char *v)
 }
 static void api_socket(eng *e, const char *v)
 {
-	if (on(v))
+	if (dv_engine_on(v))
 		dv_lose(e->d, DV_ESCAPE, "--use-api-socket: the daemon does what the command says");
 }
 static void workdir(eng *e, const char *v)
@@ -172,132 +162,13 @@ static void device(eng *e, const char *v)
 	dv_lose(e->d, SW_G(FS_WRITE) | SW_G(FS_READ), "--device %.80s: a device of the host", v);
 }
 
-/* ---- mounts: the engine sorts them by depth, so none is taken to cover another ---- */
-
-static bool has_word(const char *list, const char *word)
-{
-	size_t n = strlen(word);
-	for (const char *p = list; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
-		if (!strncmp(p, word, n) && (p[n] == ',' || p[n] == '\0'))
-			return true;
-	return false;
-}
-
-/* [SOURCE:]TARGET[:OPTIONS]; a source that is no path is a volume by name. */
 static void volume(eng *e, const char *v)
 {
-	char copy[2 * SW_PATH_MAX];
-	if (snprintf(copy, sizeof(copy), "%s", v) >= (int)sizeof(copy)) {
-		dv_unknown(e->d, "a volume is too long to be read");
-		return;
-	}
-	char *target = strchr(copy, ':');
-	if (!target)
-		return; /* an anonymous volume */
-	*target++ = '\0';
-	char *options = strchr(target, ':');
-	if (options)
-		*options++ = '\0';
-	if (options && strchr(options, ':')) {
-		dv_unknown(e->d, "volume \"%.100s\" cannot be read", v);
-		return;
-	}
-	if (copy[0] != '/' && copy[0] != '.' && copy[0] != '~') {
-		dv_note(e->d, "volume %.80s by name: what it holds is not known", copy);
-		return;
-	}
-	if (copy[0] == '~') {
-		dv_unknown(e->d, "volume \"%.100s\": ~ is for a shell to resolve", v);
-		return;
-	}
-	bool ro = options && (has_word(options, "ro") || has_word(options, "readonly") ||
-	                      has_word(options, "O"));
-	dv_mount_add(e->d, ro ? DV_RO : DV_RW, copy, target, true);
+	dv_engine_volume(e->d, v);
 }
-
-/* One field of a CSV line into out; returns the rest, NULL at the end, "" on a fault. */
-static const char *csv_field(const char *p, char *out, size_t n, bool *bad)
-{
-	size_t len = 0;
-	bool quoted = *p == '"';
-	p += quoted;
-	for (; *p && (quoted || *p != ','); p++) {
-		if (quoted && *p == '"') {
-			if (p[1] != '"')
-				break;
-			p++;
-		}
-		if (len + 1 >= n) {
-			*bad = true;
-			return NULL;
-		}
-		out[len++] = *p;
-	}
-	out[len] = '\0';
-	if (quoted) {
-		*bad |= *p != '"';
-		p += *p == '"';
-	}
-	*bad |= *p && *p != ',';
-	return *p == ',' ? p + 1 : NULL;
-}
-
-typedef struct {
-	char type[16], source[SW_PATH_MAX], target[SW_PATH_MAX];
-	bool ro, opaque;
-} mount_spec;
-
-static void mount_key(mount_spec *m, char *field)
-{
-	char *value = strchr(field, '=');
-	if (value)
-		*value++ = '\0';
-	const struct {
-		const char *key;
-		char *to;
-		size_t n;
-	} texts[] = {{"type", m->type, sizeof(m->type)},
-	             {"source", m->source, sizeof(m->source)},
-	             {"src", m->source, sizeof(m->source)},
-	             {"target", m->target, sizeof(m->target)},
-	             {"destination", m->target, sizeof(m->target)},
-	             {"dst", m->target, sizeof(m->target)}};
-	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-		if (!strcasecmp(texts[i].key, field)) {
-			if (!value ||
-			    snprintf(texts[i].to, texts[i].n, "%s", value) >= (int)texts[i].n)
-				m->opaque = true;
-			return;
-		}
-	if (!strcasecmp(field, "readonly") || !strcasecmp(field, "ro"))
-		m->ro = on(value);
-	else if (!strcasecmp(field, "rw") || !strcasecmp(field, "readwrite"))
-		m->ro = !on(value);
-	else if (!strcasecmp(field, "volume-opt") || !strcasecmp(field, "volume-driver"))
-		m->opaque = true; /* the local driver binds any folder that is named there */
-}
-
 static void mount(eng *e, const char *v)
 {
-	mount_spec m = {.type = "volume"};
-	bool bad = false;
-	for (const char *p = v; p && !bad;) {
-		char field[SW_PATH_MAX + 32];
-		p = csv_field(p, field, sizeof(field), &bad);
-		if (!bad)
-			mount_key(&m, field);
-	}
-	bool harmless = !strcasecmp(m.type, "tmpfs") || !strcasecmp(m.type, "ramfs") ||
-	                !strcasecmp(m.type, "devpts") || !strcasecmp(m.type, "image");
-	if (bad || m.opaque)
-		dv_unknown(e->d, "--mount %.120s cannot be read", v);
-	else if (!strcasecmp(m.type, "bind") || (!harmless && m.source[0] == '/'))
-		dv_mount_add(e->d, m.ro ? DV_RO : DV_RW, m.source, m.target, true);
-	else if (!strcasecmp(m.type, "volume"))
-		dv_note(e->d, "volume %.80s by name: what it holds is not known",
-		        m.source[0] ? m.source : "(new)");
-	else if (!harmless)
-		dv_unknown(e->d, "--mount type %.60s is not known", m.type);
+	dv_engine_mount(e->d, v);
 }
 
 /* ---- the options of both clients ---- */

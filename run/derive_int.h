@@ -50,6 +50,11 @@ void dv_mount_add(dv *d, dv_kind kind, const char *source, const char *target, b
 /* fs_write, fs_read and sockets by the mounts; readers call it when all are known. */
 void dv_mounts_judge(dv *d);
 
+/* ---- derive_mount.c ---- */
+bool dv_engine_on(const char *value);
+void dv_engine_volume(dv *d, const char *v);
+void dv_engine_mount(dv *d, const char *v);
+
 typedef struct dv_reader {
 	const char *backend;
 	void (*read)(dv *d, size_t options); /* argv[options] is the first after the program */
