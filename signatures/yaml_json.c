@@ -269,8 +269,8 @@ static void write_value(sw_buf *out, const json_t *v, int depth)
 	} else if (json_is_array(v)) {
 		sw_buf_adds(out, "\n");
 		for (size_t i = 0; i < json_array_size(v); i++) {
-			sw_buf_addf(out, "%*s-\n", depth * 2, "");
-			write_map(out, json_array_get(v, i), depth + 1);
+			sw_buf_addf(out, "%*s-", depth * 2, "");
+			write_value(out, json_array_get(v, i), depth + 1);
 		}
 	} else {
 		sw_buf_adds(out, " ");

@@ -46,7 +46,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		MUST(problem != HTTP_PROBLEM_NONE);
 	http_route_find(lines[5], arg);
 	http_listen_spec spec;
-	http_listen_parse(&spec, lines[0], &err);
+	memset(&spec, 0, sizeof(spec));
+	if (http_listen_parse(&spec, lines[0], &err) == 0) {
+		/* Loopback only, whatever was asked. */
+		MUST(spec.kind == HTTP_LISTEN_UNIX || !strcmp(spec.host, "127.0.0.1") ||
+		     !strcmp(spec.host, "::1"));
+		free(spec.path);
+		free(spec.host);
+	}
 	json_t *object = sw_json_parse(p, n, &err);
 	if (object) {
 		http_input in;
