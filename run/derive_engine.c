@@ -93,6 +93,26 @@ static void volumes_from(eng *e, const char *v)
 {
 	dv_unknown(e->d, "--volumes-from %.100s: what it shows is not known", v);
 }
+/* Any program may stand in for the runtime; these confine. */
+static void runtime(eng *e, const char *v)
+{
+	static const char *const known[] = {"runc",
+	                                    "crun",
+	                                    "runsc",
+	                                    "runsc-kvm",
+	                                    "kata",
+	                                    "kata-runtime",
+	                                    "youki",
+	                                    "nvidia",
+	                                    "io.containerd.runc.v2",
+	                                    "io.containerd.runsc.v1",
+	                                    "io.containerd.kata.v2"};
+	const char *slash = strrchr(v, '/');
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (!strcmp(known[i], slash ? slash + 1 : v))
+			return;
+	dv_unknown(e->d, "--runtime %.100s is not known", v);
+}
 static void device_rule(eng *e, const char *v)
 {
 	dv_lose(e->d, SW_G(FS_WRITE) | SW_G(FS_READ),
@@ -309,7 +329,7 @@ static const eng_option run_options[] = {
     V("pull"),
     V("requires"),
     V("restart"),
-    V("runtime"),
+    {"runtime", 0, V_VALUE, runtime},
     V("sdnotify"),
     V("seccomp-policy"),
     V("secret"),
@@ -362,7 +382,7 @@ static const eng_option global_options[] = {
     V("out"),
     V("root"),
     V("runroot"),
-    V("runtime"),
+    {"runtime", 0, V_VALUE, runtime},
     V("runtime-flag"),
     V("ssh"),
     V("storage-driver"),

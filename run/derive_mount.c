@@ -27,6 +27,20 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
+/*
+ * A read-only bind of an engine before Docker 25 leaves the file systems mounted below it
+ * writable; that of the root has some.
+ */
+static void bind_mount(dv *d, bool ro, const char *source, const char *target)
+{
+	char normal[SW_PATH_MAX];
+	dv_mount_add(d, ro ? DV_RO : DV_RW, source, target, true);
+	if (ro && sw_path_normal(source, d->opts->cwd, normal, sizeof(normal)) &&
+	    !strcmp(normal, "/"))
+		dv_lose(d, SW_G(FS_WRITE),
+		        "/ read-only on %.80s: file systems mounted below stay writable", target);
+}
+
 /* [SOURCE:]TARGET[:OPTIONS]; a source that is no path is a volume by name. */
 void dv_engine_volume(dv *d, const char *v)
 {
@@ -56,7 +70,7 @@ void dv_engine_volume(dv *d, const char *v)
 	}
 	bool ro = options && (has_word(options, "ro") || has_word(options, "readonly") ||
 	                      has_word(options, "O"));
-	dv_mount_add(d, ro ? DV_RO : DV_RW, copy, target, true);
+	bind_mount(d, ro, copy, target);
 }
 
 /* One field of a CSV line into out; returns the rest, NULL at the end, "" on a fault. */
@@ -136,7 +150,7 @@ void dv_engine_mount(dv *d, const char *v)
 	if (bad || m.opaque)
 		dv_unknown(d, "--mount %.120s cannot be read", v);
 	else if (!strcasecmp(m.type, "bind") || (!harmless && m.source[0] == '/'))
-		dv_mount_add(d, m.ro ? DV_RO : DV_RW, m.source, m.target, true);
+		bind_mount(d, m.ro, m.source, m.target);
 	else if (!strcasecmp(m.type, "volume"))
 		dv_note(d, "volume %.80s by name: what it holds is not known",
 		        m.source[0] ? m.source : "(new)");

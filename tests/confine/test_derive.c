@@ -238,6 +238,8 @@ static void containers(void **state)
 	     "resources"},
 	    {"docker run debian", "fs_write", "network"},
 	    {"docker run --net=none debian", "network", ""},
+	    {"podman --runtime /usr/bin/crun run --network none debian", "fs_write", ""},
+	    {"docker run --runtime=runsc --network none debian", "fs_write", ""},
 	    {"docker run --network host --network none debian", "", "network"},
 	    {"docker run --network=host debian", "", "network"},
 	    {"docker run --network container:x debian", "", "network"},
@@ -288,7 +290,7 @@ static void container_mounts(void **state)
 	    {RUN "-v /w:/w debian", "fs_write,fs_read", ""},
 	    {RUN "-v/w:/w debian", "fs_write", ""},
 	    {RUN "-v /:/host debian", "", "fs_write,fs_read,network"},
-	    {RUN "-v /:/host:ro debian", "", "fs_read"},
+	    {RUN "-v /:/host:ro debian", "", "fs_read,fs_write"},
 	    {RUN "--volume=/etc:/x debian", "", "fs_write"},
 	    {RUN "-v /etc:/x:ro,z debian", "fs_write,fs_read", ""},
 	    {RUN "-v /home/u/.ssh:/k:ro debian", "fs_write", "fs_read"},
@@ -341,6 +343,8 @@ static void not_to_be_judged(void **state)
 	    "docker run --mount type=frob,dst=/x debian",
 	    "docker run -v ~/x:/x debian",
 	    "docker --frob run debian",
+	    "podman --runtime /tmp/evil run debian",
+	    "docker run --runtime evil debian",
 	    "",
 	};
 	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
