@@ -603,9 +603,13 @@ static void test_events_and_fork(void **state)
 		bool refused =
 		    post(s, "{\"backend\":\"none\",\"exit\":0}", NULL, &e) == SW_EINVAL &&
 		    sw_store_head_get(r, &b, &e) == SW_EINVAL;
+		/* what the child must not close stays with it until it ends */
+		static sqlite3 *left[2];
+		left[0] = s->db;
+		left[1] = r->db;
 		sw_store_close(s);
 		sw_store_close(r);
-		_exit(refused ? 0 : 1);
+		_exit(refused && left[0] && left[1] ? 0 : 1);
 	}
 	int status;
 	waitpid(pid, &status, 0);
