@@ -24,6 +24,8 @@
 #include "run_internal.h"
 
 #define PROCS_MAX (1u << 20)
+#define TRACE_SPIN_NS 50000
+#define TRACE_TURN_NS 5000000
 
 /* Reads /proc/PID/stat. False: gone, or a zombie without living threads. */
 static bool read_stat(pid_t pid, run_proc *out)
@@ -265,6 +267,8 @@ bool run_tree_reap(run_tree *t)
 	if (t->watch && t->watch->on)
 		what |= WSTOPPED;
 	if (t->n_before == 0) {
+		int64_t last = 0; /* when a traced process was sent on */
+		int64_t first = t->watch && t->watch->trace ? sw_monotonic_ns() : 0;
 		for (;;) {
 			si.si_pid = 0;
 			if (waitid(P_ALL, 0, &si, what)) {
@@ -272,9 +276,20 @@ bool run_tree_reap(run_tree *t)
 					continue;
 				return errno == ECHILD;
 			}
-			if (si.si_pid == 0)
-				return false;
+			if (si.si_pid == 0) {
+				/* its next stop is near: cheaper to stay than to sleep and be woken
+				 */
+				if (!last || sw_monotonic_ns() - last > TRACE_SPIN_NS)
+					return false;
+				sched_yield();
+				continue;
+			}
 			take_report(t, &si);
+			if (!first || si.si_code != CLD_TRAPPED)
+				continue;
+			last = sw_monotonic_ns();
+			if (last - first > TRACE_TURN_NS) /* output and deadlines have their turn */
+				return false;
 		}
 	}
 	/* The process has children of its own: take ours by number. */
