@@ -89,10 +89,15 @@ static bool image_step(const pr_call *c, sw_backend_status *b)
 	const char *args[] = {"image", "inspect", "--format", "{{.Id}}", image, NULL};
 	ask(c, b, args, &o);
 	bool ok = answered(c, b, "image", &o);
-	if (ok)
+	if (ok) {
 		pf_step(b, "image", SW_STEP_OK, "%.100s is present", image);
-	else if (b->result == SW_PROBE_UNUSABLE && o.spawned)
+	} else if (b->result == SW_PROBE_UNUSABLE && o.spawned) {
 		pr_set_cause(c, b, "image-missing");
+		snprintf(b->advice, sizeof(b->advice),
+		         "%s pull %.200s   (a probe never does), or name one that is there: "
+		         "--image NAME",
+		         b->id, image);
+	}
 	pb_outcome_free(&o);
 	return ok;
 }

@@ -467,6 +467,64 @@ static void status_as_json(void **state)
 	assert_int_equal(e.code, SW_ENOTFOUND);
 }
 
+/* ---- doctor over made-up machines ---- */
+
+static const sw_check *check(const sw_check *c, size_t n, const char *id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(c[i].id, id))
+			return &c[i];
+	fail_msg("no check %s", id);
+	return NULL;
+}
+
+static void a_machine_without_anything(void **state)
+{
+	(void)state;
+	sw_backend_status b[] = {{.id = "bwrap", .here = true},
+	                         {.id = "landlock", .here = true},
+	                         {.id = "docker", .here = true}};
+	sw_host_fact f[] = {
+	    {.id = "landlock_abi", .known = true, .value = "0 (not in this kernel)"},
+	    {.id = "max_user_namespaces", .known = true, .value = "0"},
+	    {.id = "unprivileged_userns_clone", .known = true, .value = "0"}};
+	sw_status s = {.backends = b,
+	               .n_backends = 3,
+	               .facts = f,
+	               .n_facts = 3,
+	               .context = {.container = "none"}};
+	sw_check c[SW_CHECKS_MAX];
+	char file[128];
+	snprintf(file, sizeof(file), "%s/os-release", place);
+	FILE *os = fopen(file, "w");
+	fputs("ID=fedora\n", os);
+	fclose(os);
+	size_t n = sw_doctor(&s, file, c);
+	assert_int_equal(check(c, n, "sandbox.usable")->status, SW_CHECK_BROKEN);
+	assert_string_equal(check(c, n, "sandbox.usable")->fix, "sudo dnf install bubblewrap");
+	assert_int_equal(check(c, n, "backend.bwrap")->status, SW_CHECK_BROKEN);
+	assert_int_equal(check(c, n, "kernel.user-namespaces")->status, SW_CHECK_WARNING);
+	assert_int_equal(check(c, n, "kernel.userns-clone")->status, SW_CHECK_WARNING);
+	assert_true(check(c, n, "kernel.landlock")->fix[0]);
+	/* found, but it does not work: its own advice is the fix */
+	b[0].found = true;
+	b[0].result = SW_PROBE_UNUSABLE;
+	strcpy(b[0].cause, "userns-disabled");
+	strcpy(b[0].advice, "one line\nand another");
+	n = sw_doctor(&s, file, c);
+	assert_string_equal(check(c, n, "sandbox.usable")->fix, "one line");
+	assert_int_equal(check(c, n, "backend.bwrap")->status, SW_CHECK_WARNING);
+	/* a partial one is usable, and could be better */
+	b[0].result = SW_PROBE_PARTIAL;
+	n = sw_doctor(&s, file, c);
+	assert_int_equal(check(c, n, "sandbox.usable")->status, SW_CHECK_OK);
+	assert_int_equal(check(c, n, "backend.bwrap")->status, SW_CHECK_WARNING);
+	/* no verdict is not usable */
+	b[0].result = SW_PROBE_UNKNOWN;
+	n = sw_doctor(&s, file, c);
+	assert_int_equal(check(c, n, "sandbox.usable")->status, SW_CHECK_BROKEN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -487,6 +545,7 @@ int main(void)
 	    T(choosing),
 	    T(side_by_side),
 	    T(status_as_json),
+	    T(a_machine_without_anything),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
