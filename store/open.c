@@ -121,6 +121,7 @@ int st_check_file(sw_store *s, bool after, sw_error *err)
 static const char *const statements[Q_COUNT] = {
     [Q_HEAD] =
         "SELECT seq, hash, sealed_seq, sealed_ns, segments, unsealed_ns FROM state WHERE id=1",
+    [Q_NEWEST_KEY] = "SELECT public FROM key ORDER BY seq DESC LIMIT 1",
     [Q_SET_HEAD] = "UPDATE state SET seq=?1, hash=?2, sealed_seq=?3, sealed_ns=?4, segments=?5,"
                    " unsealed_ns=?6 WHERE id=1",
     [Q_BEGIN] = "BEGIN IMMEDIATE",

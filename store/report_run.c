@@ -216,12 +216,12 @@ int sw_store_head_get(sw_store *s, sw_store_head *out, sw_error *err)
 	memcpy(out->hash, h.hash, 32);
 	out->sealed_seq = h.sealed_seq;
 	out->sealed_ns = h.sealed_ns;
-	sqlite3_stmt *q = NULL;
-	if (sqlite3_prepare_v2(s->db, "SELECT public FROM key ORDER BY seq DESC LIMIT 1", -1, &q,
-	                       NULL) == SQLITE_OK &&
-	    sqlite3_step(q) == SQLITE_ROW && sqlite3_column_bytes(q, 0) == 32)
+	sqlite3_stmt *q = st_stmt(s, Q_NEWEST_KEY, err);
+	if (!q)
+		return SW_EIO;
+	if (sqlite3_step(q) == SQLITE_ROW && sqlite3_column_bytes(q, 0) == 32)
 		st_key_print(out->key, sqlite3_column_blob(q, 0));
-	sqlite3_finalize(q);
+	sqlite3_reset(q);
 	return 0;
 }
 

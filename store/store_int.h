@@ -218,6 +218,7 @@ typedef enum {
 	Q_FIND_DICT = Q_INSERT + T_COUNT, /* + table: by key */
 	Q_MAX_DICT = Q_FIND_DICT + T_COUNT,
 	Q_HEAD = Q_MAX_DICT + T_COUNT,
+	Q_NEWEST_KEY,
 	Q_SET_HEAD,
 	Q_BEGIN,
 	Q_COMMIT,
