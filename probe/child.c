@@ -112,6 +112,18 @@ static int left_ms(int64_t until)
 	return ms < 0 ? 0 : ms > 1000000 ? 1000000 : (int)ms;
 }
 
+/*
+ * The caller holds these back while its files lie about, so that they are always removed;
+ * one that waits ends the probe at once.
+ */
+static bool asked_to_stop(void)
+{
+	sigset_t waiting;
+	return !sigpending(&waiting) &&
+	       (sigismember(&waiting, SIGINT) || sigismember(&waiting, SIGTERM) ||
+	        sigismember(&waiting, SIGHUP));
+}
+
 static void watch(const pb_command *c, pb_outcome *o, int fd, pid_t pid)
 {
 	int64_t until = sw_monotonic_ns() + (int64_t)c->deadline_ms * 1000000;
@@ -121,12 +133,14 @@ static void watch(const pb_command *c, pb_outcome *o, int fd, pid_t pid)
 		struct pollfd p[2] = {{.fd = open ? fd : -1, .events = POLLIN},
 		                      {.fd = pidfd, .events = POLLIN}};
 		int wait = left_ms(until);
+		if (wait > 100)
+			wait = 100;
 		/* without pidfd (old kernels) the end is looked for every few ms */
 		poll(p, 2, pidfd >= 0 ? wait : wait > 3 ? 3 : wait);
 		if (open && (p[0].revents & (POLLIN | POLLHUP | POLLERR)))
 			open = drain(o, fd);
 		done = reaped(pid, &status);
-		if (!done && !left_ms(until)) {
+		if (!done && (!left_ms(until) || asked_to_stop())) {
 			o->timed_out = true;
 			kill(-pid, SIGKILL);
 			kill(pid, SIGKILL);

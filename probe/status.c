@@ -2,6 +2,8 @@
 #include "probe_int.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,9 +50,17 @@ static void probe(const pr_call *c, const pr_backend *from, sw_backend_status *b
 	bool built_in = b->here && !from->program;
 	if (!from->probe || !b->here || (!b->found && !built_in))
 		return;
+	/* Interrupted or not: what was planted is removed before this process ends. */
+	sigset_t held, before;
+	sigemptyset(&held);
+	sigaddset(&held, SIGINT);
+	sigaddset(&held, SIGTERM);
+	sigaddset(&held, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &held, &before);
 	int64_t start = sw_monotonic_ns();
 	b->at_ns = sw_now_ns();
 	from->probe(c, b);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	b->duration_ms = (double)(sw_monotonic_ns() - start) / 1e6;
 	if (b->result != SW_PROBE_FULL && b->result != SW_PROBE_PARTIAL)
 		b->guarantees = 0;

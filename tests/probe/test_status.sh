@@ -150,6 +150,20 @@ is "hangs: unknown after its deadline" "$(get "$j" '[b["probe"]["result"], b["pr
 is "and is ended" "$(pgrep -f "sleep $mark" | wc -l)" 0
 is "an unknown one is not active" "$(get "$j" 's["active"]')" false
 
+# ---- interrupted ----
+dir=$(fake "sleep $mark & sleep $mark")
+PATH=$dir:$PATH "$sw" status --probe=bwrap --deadline 30s >/dev/null 2>&1 &
+pid=$!
+for _ in $(seq 100); do
+	pgrep -f "sleep $mark" >/dev/null && break
+	sleep 0.05
+done
+kill -TERM "$pid"
+wait "$pid"
+is "TERM ends a probe" "$?" 143
+is "and what it started" "$(pgrep -f "sleep $mark" | wc -l)" 0
+is "and removes what it planted" "$(leftovers)" "$before"
+
 # ---- a PATH that others can write ----
 evil=$(fake "$unconfined")
 chmod 777 "$evil"
