@@ -145,6 +145,8 @@ typedef struct sw_run_report {
 	sw_run_note notes[SW_RUN_NOTES_MAX];
 	size_t n_notes;
 	sw_run_shape shape;
+	const char
+	    *command; /* the wrapped program as the argv names it, borrowed; NULL: not known */
 	sw_run_program program;
 } sw_run_report;
 

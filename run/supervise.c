@@ -324,6 +324,7 @@ static int supervise(const sw_run_options *o, run_trace *trace, sw_run_report *r
 	}
 	if (o->backend)
 		r->shape.backend = o->backend;
+	r->command = argv[r->shape.command]; /* at most argc, where NULL stands */
 	keep_list keep;
 	choose_kept(&keep, o, argv, &r->shape);
 	const char *path = NULL;

@@ -3,12 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hidden.h"
 #include "run_internal.h"
 #include "trace.h"
 
 typedef struct glue {
 	const sw_run_options *outer;
 	sw_scan *scan;
+	run_hidden *hidden;
 	int error;
 } glue;
 
@@ -18,6 +20,7 @@ static void on_output(void *ctx, const void *bytes, size_t n)
 	int rc = sw_scan_feed(g->scan, bytes, n);
 	if (rc && !g->error)
 		g->error = rc;
+	run_hidden_output(g->hidden, bytes, n);
 	if (g->outer->on_output)
 		g->outer->on_output(g->outer->ctx, bytes, n);
 }
@@ -42,7 +45,7 @@ static void add_missing_runner(const sw_run_report *r, sw_result *v)
 		return;
 	v->stage = SW_STAGE_SETUP;
 	v->cause = r->spawn_errno == ENOENT    ? "runner-missing"
-	           : r->spawn_errno == EACCES  ? "exec-permission"
+	           : r->spawn_errno == EACCES  ? "runner-not-executable"
 	           : r->spawn_errno == ENOEXEC ? "exec-format"
 	                                       : "exec-failed";
 }
@@ -50,10 +53,13 @@ static void add_missing_runner(const sw_run_report *r, sw_result *v)
 int sw_run_command(const sw_run_options *options, const sw_pack *pack, const sw_facts *facts,
                    sw_run_report *report, sw_result **result, sw_error *err)
 {
-	glue g = {.outer = options};
-	int rc = sw_scan_begin(&g.scan, pack, facts, err);
-	if (rc)
+	glue g = {.outer = options, .hidden = calloc(1, sizeof(run_hidden))};
+	int rc = g.hidden ? sw_scan_begin(&g.scan, pack, facts, err)
+	                  : sw_error_set(err, SW_ENOMEM, "out of memory");
+	if (rc) {
+		free(g.hidden);
 		return rc;
+	}
 	sw_run_options inner = *options;
 	inner.on_output = on_output;
 	inner.on_note = on_note;
@@ -75,11 +81,14 @@ int sw_run_command(const sw_run_options *options, const sw_pack *pack, const sw_
 		add_missing_runner(report, *result);
 		if (trace)
 			rc = run_trace_tell(trace, *result);
+		if (!rc)
+			rc = run_hidden_look(g.hidden, report, report->command, facts, *result);
 		if (rc)
 			sw_error_set(err, rc, "out of memory");
 	}
 	if (trace)
 		run_trace_free(trace);
 	free(trace);
+	free(g.hidden);
 	return rc;
 }

@@ -111,6 +111,36 @@ run --requested bwrap --verdict-file "$v" -- bwrap --nosuchoption true 2>/dev/nu
 is "$as: an argv that is not understood is basis unknown" "$(field "$v" level.basis)" unknown
 is "$as: and never counted as contained" "$(field "$v" level.contained)" false
 
+# --- hidden or absent: the host's answer
+hidden=$(mktemp -d /var/tmp/sw-hidden.XXXXXX)
+echo secret >"$hidden/file"
+printf '#!/bin/sh\nexit 0\n' >"$hidden/tool"
+chmod -R a+rX "$hidden"
+chmod 755 "$hidden/tool"
+less=(bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /var/tmp)
+run --verdict-file "$v" -- "${less[@]}" cat "$hidden/file" >/dev/null 2>&1
+is "$as: a file that is there outside was hidden" "$(field "$v" verdict) $(field "$v" cause) $(field "$v" evidence)" \
+	"sandbox_denied hidden-by-sandbox text"
+is "$as: its path is reported" "$(field "$v" resource)" "$hidden/file"
+run --verdict-file "$v" -- "${less[@]}" cat "$hidden/nosuch" >/dev/null 2>&1
+is "$as: a file that is nowhere was not" "$(field "$v" verdict)" ok
+run --verdict-file "$v" -- "${less[@]}" sh -c "cat '$hidden/file'; exit 0" >/dev/null 2>&1
+is "$as: exit 0 stays ok" "$(field "$v" verdict)" ok
+run --verdict-file "$v" -- "${less[@]}" "$hidden/tool" >/dev/null 2>&1
+is "$as: the runner's exec line stays runner_failed, exec-hidden" \
+	"$(field "$v" verdict) $(field "$v" stage) $(field "$v" cause)" "runner_failed exec exec-hidden"
+run --verdict-file "$v" -- "${less[@]}" sh -c "'$hidden/tool'" >/dev/null 2>&1
+is "$as: a shell that does not find it: hidden" "$(field "$v" verdict) $(field "$v" cause)" "sandbox_denied hidden-by-sandbox"
+run --verdict-file "$v" -- bwrap --ro-bind / / --dev /dev --ro-bind /dev/null "$hidden/file" cat "$hidden/file" >/dev/null 2>&1
+is "$as: Permission denied where this user may: the sandbox refused" "$(field "$v" verdict)" sandbox_denied
+printf 'x' >"$hidden/closed"
+chmod 000 "$hidden/closed"
+if [ "$(id -u)" -ne 0 ]; then
+	run --verdict-file "$v" -- bwrap --ro-bind / / cat "$hidden/closed" >/dev/null 2>&1
+	is "$as: Permission denied where this user may not either: no denial" "$(field "$v" verdict)" ok
+fi
+rm -rf "$hidden"
+
 # --- wrapping the command ourselves
 ws=$tap_dir/ws
 mkdir -p "$ws"

@@ -566,8 +566,9 @@ static void a_followed_command_runs_free(void **state)
 	                      "--unshare-user",
 	                      "sh",
 	                      "-c",
-	                      "grep TracerPid /proc/self/status; (kill -STOP $$) & "
-	                      "(sleep 0.05; kill -CONT $$) & wait; exit 6",
+	                      "grep TracerPid /proc/self/status; (kill -STOP $$; until grep -q "
+	                      "'State:.T' /proc/$$/status; do sleep 0.01; done; kill -CONT $$) & "
+	                      "wait; exit 6",
 	                      NULL};
 	sw_run_options o = options_for(argv, &s);
 	RUN(o, &r);
