@@ -59,27 +59,16 @@ static void probe(const pr_call *c, const pr_backend *from, sw_backend_status *b
 	pthread_sigmask(SIG_BLOCK, &held, &before);
 	int64_t start = sw_monotonic_ns();
 	b->at_ns = sw_now_ns();
+	if (!from->program)
+		snprintf(b->version, sizeof(b->version), "ABI %d",
+		         sw_landlock_abi() > 0 ? sw_landlock_abi() : 0);
+	else if (!strcmp(from->id, "bwrap"))
+		pr_version(c, b, "--version");
 	from->probe(c, b);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	b->duration_ms = (double)(sw_monotonic_ns() - start) / 1e6;
 	if (b->result != SW_PROBE_FULL && b->result != SW_PROBE_PARTIAL)
 		b->guarantees = 0;
-}
-
-static const char *version_option(const char *id)
-{
-	return !strcmp(id, "bwrap") ? "--version" : NULL;
-}
-
-static void probe_with_version(const pr_call *c, const pr_backend *from, sw_backend_status *b)
-{
-	const char *option = version_option(from->id);
-	if (option && b->path && !c->opts->confined_service)
-		pr_version(c, b, option);
-	if (!from->program && b->here)
-		snprintf(b->version, sizeof(b->version), "ABI %d",
-		         sw_landlock_abi() > 0 ? sw_landlock_abi() : 0);
-	probe(c, from, b);
 }
 
 static void read_backend(const pr_call *c, const pr_backend *from, sw_backend_status *b)
@@ -91,7 +80,7 @@ static void read_backend(const pr_call *c, const pr_backend *from, sw_backend_st
 	               pr_recheck_pending(o->state_dir, from->id, b->recheck, sizeof(b->recheck));
 	if (!wanted && !pending)
 		return;
-	probe_with_version(c, from, b);
+	probe(c, from, b);
 	/* a note is answered by a probe that came to a result */
 	if (pending && b->result != SW_PROBE_NOT_PROBED && b->result != SW_PROBE_UNKNOWN)
 		pr_recheck_clear(o->state_dir, from->id);
