@@ -50,16 +50,6 @@ static bool read_query(http_request *req, http_reply *reply, sw_query *q, bool *
 	return true;
 }
 
-static void escape(sw_buf *b, const char *z)
-{
-	for (; *z; z++) {
-		if (isalnum((unsigned char)*z) || strchr("-._~", *z))
-			sw_buf_add(b, z, 1);
-		else
-			sw_buf_addf(b, "%%%02X", (unsigned char)*z);
-	}
-}
-
 static enum MHD_Result on_link(void *cls, enum MHD_ValueKind kind, const char *key,
                                const char *value)
 {
@@ -69,9 +59,9 @@ static enum MHD_Result on_link(void *cls, enum MHD_ValueKind kind, const char *k
 	if (!strcmp(key, "cursor"))
 		return MHD_YES;
 	sw_buf_adds(b, strchr(b->ptr, '?') ? "&" : "?");
-	escape(b, key);
+	http_escape(b, key);
 	sw_buf_adds(b, "=");
-	escape(b, value ? value : "");
+	http_escape(b, value ? value : "");
 	return MHD_YES;
 }
 
@@ -85,7 +75,7 @@ static void add_link(http_request *req, http_reply *reply, const char *cursor)
 	sw_buf_adds(&b, req->path);
 	MHD_get_connection_values(req->connection, MHD_GET_ARGUMENT_KIND, on_link, &b);
 	sw_buf_adds(&b, b.ptr && strchr(b.ptr, '?') ? "&cursor=" : "?cursor=");
-	escape(&b, cursor);
+	http_escape(&b, cursor);
 	/* over the limit the body's "next" still serves */
 	if (!b.error)
 		http_reply_header(reply, "Link", "<%s>; rel=\"next\"", b.ptr);

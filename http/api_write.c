@@ -170,7 +170,12 @@ static void answer_one(http_reply *reply, const sw_store_op *op)
 		return;
 	}
 	http_reply_json(reply, op->receipt.replay ? 200 : 201, sw_receipt_json(&op->receipt));
-	http_reply_header(reply, "Location", "/v1/invocations/%s", op->receipt.id);
+	sw_buf b;
+	sw_buf_init(&b, 3 * SW_RECORD_ID_MAX + 1);
+	http_escape(&b, op->receipt.id);
+	if (b.len && !b.error)
+		http_reply_header(reply, "Location", "/v1/invocations/%s", b.ptr);
+	sw_buf_free(&b);
 }
 
 static void answer_many(http_reply *reply, const batch *b)

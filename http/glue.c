@@ -359,7 +359,9 @@ static enum MHD_Result respond(exchange *x)
 	MHD_set_connection_option(x->req.connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
 	x->req.body = x->body ? x->body : "";
 	x->req.body_len = x->len;
+	http_gate_enter(x->req.server, x->len);
 	(method_bit(x->req.method) == HTTP_POST ? route->post : route->get)(&x->req, &reply);
+	http_gate_leave(x->req.server, x->len);
 	return answer(x, &reply);
 }
 

@@ -122,6 +122,8 @@ bool http_query_int(const http_request *req, http_reply *reply, const char *name
                     int64_t max, int64_t fallback, int64_t *out);
 /* The value as it stands, "" escaped etc.; too many headers are a programming error. */
 void http_reply_header(http_reply *reply, const char *name, const char *fmt, ...) SW_PRINTF(3, 4);
+/* Escapes for a path or a query. */
+void http_escape(sw_buf *b, const char *z);
 /* Takes the reference. */
 void http_reply_json(http_reply *reply, int status, json_t *j);
 void http_reply_problem(http_reply *reply, http_problem p, const char *detail_fmt, ...)
@@ -156,6 +158,10 @@ struct http_server {
 	atomic_bool stopping;
 	atomic_long in_flight;  /* requests whose head has arrived and whose answer is not out */
 	atomic_long body_bytes; /* of all requests */
+	/* JSON in memory takes up to 20 times its text: so much text at once (server.c) */
+	pthread_mutex_t gate_lock;
+	pthread_cond_t gate_wake;
+	size_t gate_bytes;
 };
 
 /* Starts everything; on failure nothing is left running. config must outlive the server. */
@@ -166,6 +172,9 @@ void http_server_stop(http_server *server);
 /* The n-th listener for people: "unix:/run/..." or "http://127.0.0.1:8765/". Caller frees;
  * NULL beyond the last. */
 char *http_server_address(const http_server *server, size_t n, bool *is_tcp);
+/* Waits until n bytes of JSON may be taken apart; each has its http_gate_leave(). */
+void http_gate_enter(http_server *server, size_t n);
+void http_gate_leave(http_server *server, size_t n);
 /* Housekeeping until *stop is set; wakes at least every 100 ms. */
 void http_server_run(http_server *server, const volatile int *stop);
 

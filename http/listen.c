@@ -68,6 +68,23 @@ static int clear_stale(const struct sockaddr_un *addr, sw_error *err)
 	return 0;
 }
 
+/*
+ * Whoever can rename within the socket's folder can put another service in its place. A
+ * sticky folder such as /tmp lets only the owners.
+ */
+static int check_folder(const char *folder, sw_error *err)
+{
+	struct stat st;
+
+	if (stat(folder, &st))
+		return fail(err, folder, "the socket's folder cannot be looked at", errno, NULL);
+	if ((st.st_uid == geteuid() || st.st_uid == 0) &&
+	    (!(st.st_mode & 022) || (st.st_mode & S_ISVTX)))
+		return 0;
+	return fail(err, folder, "the socket's folder belongs to others, or they can write it", 0,
+	            "use a folder of this user's own: --listen unix:PATH, or set XDG_RUNTIME_DIR");
+}
+
 static int open_unix(http_listener *l, const char *path, mode_t mode, sw_error *err)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -83,6 +100,8 @@ static int open_unix(http_listener *l, const char *path, mode_t mode, sw_error *
 	if (slash && slash != l->path) {
 		*slash = '\0';
 		int code = sw_mkdirs(l->path, 0700, err);
+		if (!code)
+			code = check_folder(l->path, err);
 		*slash = '/';
 		if (code)
 			return code;

@@ -1,3 +1,4 @@
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <microhttpd.h>
@@ -47,6 +48,16 @@ void http_reply_header(http_reply *reply, const char *name, const char *fmt, ...
 	if (n < 0 || (size_t)n >= sizeof(reply->headers[0].value))
 		return;
 	reply->headers[reply->n_headers++].name = name;
+}
+
+void http_escape(sw_buf *b, const char *z)
+{
+	for (; *z; z++) {
+		if (isalnum((unsigned char)*z) || strchr("-._~", *z))
+			sw_buf_add(b, z, 1);
+		else
+			sw_buf_addf(b, "%%%02X", (unsigned char)*z);
+	}
 }
 
 static void drop_body(http_reply *reply)

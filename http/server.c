@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,10 @@
 #include "probes.h"
 #include "writer.h"
 
-enum { TICK_MS = 100, TOKEN_PATH_MAX = 4096 };
+enum { TICK_MS = 100, TOKEN_PATH_MAX = 4096, GATE_BYTES = 8 << 20, TRIM_BYTES = 1 << 20 };
+
+/* Streams get so long to take their last event; one that reads nothing is not waited for. */
+#define LAST_EVENT_NS INT64_C(1000000000)
 
 /* The parts besides those that handlers see. */
 typedef struct server_all {
@@ -154,7 +158,11 @@ int http_server_start(http_server **out, const http_config *config, sw_error *er
 		return sw_error_set(err, SW_ENOMEM, "out of memory");
 	for (size_t i = 0; i < HTTP_LISTENERS_MAX; i++)
 		a->daemons[i].listener.fd = -1;
+	/* a thread per connection must not mean an arena per connection */
+	mallopt(M_ARENA_MAX, 4);
 	a->shared.config = config;
+	pthread_mutex_init(&a->shared.gate_lock, NULL);
+	pthread_cond_init(&a->shared.gate_wake, NULL);
 	a->shared.started_ns = sw_now_ns();
 	int code = start_parts(a, config, &local);
 	if (code) {
@@ -170,11 +178,20 @@ int http_server_start(http_server **out, const http_config *config, sw_error *er
 
 static void wait_for_requests(http_server *s)
 {
-	int64_t until = sw_monotonic_ns() + s->config->shutdown_ns;
+	int64_t now = sw_monotonic_ns(), until = now + s->config->shutdown_ns;
+	int64_t streams_until = now + LAST_EVENT_NS;
 	const struct timespec tick = {.tv_nsec = 5000000};
+	http_events_stats events = {0};
 
-	while (atomic_load(&s->in_flight) > 0 && sw_monotonic_ns() < until)
+	if (s->events)
+		http_events_stats_get(s->events, &events);
+	while ((atomic_load(&s->in_flight) > 0 && now < until) ||
+	       (events.streams && now < streams_until)) {
 		nanosleep(&tick, NULL);
+		now = sw_monotonic_ns();
+		if (s->events)
+			http_events_stats_get(s->events, &events);
+	}
 }
 
 void http_server_stop(http_server *s)
@@ -201,6 +218,8 @@ void http_server_stop(http_server *s)
 	http_packs_free(s->packs);
 	http_metrics_free(s->metrics);
 	http_conns_free(a->conns);
+	pthread_mutex_destroy(&s->gate_lock);
+	pthread_cond_destroy(&s->gate_wake);
 	free(s->token);
 	free(s->db_path);
 	free(a);
@@ -220,6 +239,27 @@ char *http_server_address(const http_server *s, size_t n, bool *is_tcp)
 	             : asprintf(&text, strchr(l->host, ':') ? "http://[%s]:%d/" : "http://%s:%d/",
 	                        l->host, l->port);
 	return rc < 0 ? NULL : text;
+}
+
+void http_gate_enter(http_server *s, size_t n)
+{
+	pthread_mutex_lock(&s->gate_lock);
+	/* one may always pass, however large */
+	while (s->gate_bytes && s->gate_bytes + n > GATE_BYTES)
+		pthread_cond_wait(&s->gate_wake, &s->gate_lock);
+	s->gate_bytes += n;
+	pthread_mutex_unlock(&s->gate_lock);
+}
+
+void http_gate_leave(http_server *s, size_t n)
+{
+	pthread_mutex_lock(&s->gate_lock);
+	s->gate_bytes -= n;
+	pthread_cond_broadcast(&s->gate_wake);
+	pthread_mutex_unlock(&s->gate_lock);
+	/* the allocator would keep what one large request needed */
+	if (n >= TRIM_BYTES)
+		malloc_trim(0);
 }
 
 void http_server_run(http_server *s, const volatile int *stop)

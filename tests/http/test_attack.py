@@ -1,6 +1,7 @@
 """What pages of other sites, other users' tools and broken clients try: refused or bounded, while
 the unix socket keeps answering."""
 import os
+import re
 import resource
 import socket
 import threading
@@ -199,6 +200,19 @@ except (ConnectionError, socket.timeout):
 tap.ok(sent < MIB, "an endless header is cut off", f"{sent} bytes were taken")
 c.close()
 socket_answers("too much")
+# text that swells when it is taken apart: 8 MiB of it become 200 MiB
+swell = b'{"backend":"bwrap","exit":1,"x":[' + b"1," * 4000000 + b"1]}"
+statuses = []
+threads = [threading.Thread(target=lambda: statuses.append(service.post("/v1/classify", swell, timeout=60).status)) for _ in range(6)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+with open(f"/proc/{service.process.pid}/status") as f:
+    peak = int([line for line in f if line.startswith("VmHWM")][0].split()[1])
+with open(f"/proc/{service.process.pid}/maps") as f:
+    sanitized = re.search(r"lib[at]san", f.read())
+tap.ok(statuses == [200] * 6 and (sanitized or peak < 500 * 1024), "six swelling bodies at once are taken one after the other", statuses, peak)
 
 # ---- slow, half-closed and idle clients: on TCP all places are taken, the socket answers ----
 def tcp_connections(n):

@@ -89,6 +89,11 @@ for bad in ({}, {"backend": "bwrap", "color": 1}, {"backend": "bwrap", "labels":
 ask("POST", "/v1/invocations?limit=5", "/v1/invocations", record(9), status=400)
 ask("POST", "/v1/invocations", body=[record(i) for i in range(129)], status=400)
 a = ask("POST", "/v1/invocations", body=record(5), headers=service.bearer, tcp=True, host=service.host, status=201)
+a = ask("POST", "/v1/invocations", body=record(6, id="odd id/ü\r\nX: y"))
+if a.status == 201:
+    tap.equal(a.header("location"), "/v1/invocations/odd%20id%2F%C3%BC%0D%0AX%3A%20y", "an odd id is escaped in Location")
+    tap.equal(ask("GET", a.header("location"), "/v1/invocations/{id}").json()["id"], "odd id/ü\r\nX: y", "and found there")
+tap.ok("x" not in a.headers, "and no header of its own")
 # begin and end
 a = ask("POST", "/v1/invocations", body={"id": "two-parts", "event": "begin", "backend": "bwrap", "command": ["sleep", "1"]}, status=201)
 tap.equal(ask("GET", "/v1/reports/unfinished", "/v1/reports/{name}").json()["rows"][0]["id"], "two-parts", "a begin is visible as unfinished")

@@ -327,7 +327,7 @@ static void token_file(void **state)
 
 static void socket_files(void **state)
 {
-	char dir[] = "/tmp/sw-listen-XXXXXX", path[64], longest[200];
+	char dir[] = "/tmp/sw-listen-XXXXXX", path[64], folder[64], longest[200];
 	http_listener a, b;
 	sw_error err = {0};
 	(void)state;
@@ -347,6 +347,14 @@ static void socket_files(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 	http_listener_close(&b);
 	assert_int_not_equal(access(path, F_OK), 0);
+	snprintf(folder, sizeof(folder), "%s/new", dir);
+	/* a folder in which others can rename */
+	assert_int_equal(chmod(folder, 0777), 0);
+	assert_int_not_equal(http_listener_open(&b, &spec, 0600, &err), 0);
+	assert_int_equal(chmod(folder, 01777), 0);
+	assert_int_equal(http_listener_open(&b, &spec, 0600, &err), 0);
+	http_listener_close(&b);
+	assert_int_equal(chmod(folder, 0700), 0);
 	write_file(path, "precious", 0600);
 	assert_int_not_equal(http_listener_open(&b, &spec, 0600, &err), 0);
 	assert_int_equal(access(path, F_OK), 0);
