@@ -128,6 +128,7 @@ static int started_of_state(run_attest *a, const char *text)
 	if (at)
 		answer = strncmp(at, "0001-", 5) != 0 && at[0] != '\0';
 	a->running = json_is_true(json_object_get(j, "Running"));
+	a->oom_killed = json_is_true(json_object_get(j, "OOMKilled"));
 	json_decref(j);
 	return answer;
 }
@@ -135,23 +136,16 @@ static int started_of_state(run_attest *a, const char *text)
 /* The engine's memory of events outlives a container that --rm has removed. */
 static int started_of_events(run_attest *a)
 {
-	char since[32], until[32], filter[200], out[4096];
+	char since[40], until[40], filter[200], out[4096];
 	int code;
-	snprintf(since, sizeof since, "%lld", (long long)a->began_s - 1);
-	snprintf(until, sizeof until, "%lld", (long long)(sw_now_ns() / 1000000000) + 1);
+	sw_time_format((a->began_s - 1) * 1000000000, since);
+	sw_time_format(sw_now_ns() + 1000000000, until); /* the second is not over yet */
 	snprintf(filter, sizeof filter, "container=%s", a->id);
-	bool podman = !strcmp(a->shape->backend, "podman");
-	const char *rest[] = {"events",
-	                      "--since",
-	                      since,
-	                      "--until",
-	                      until,
-	                      "--filter",
-	                      filter,
-	                      "--format",
-	                      podman ? "{{.Status}}" : "{{.Action}}",
-	                      podman ? "--stream=false" : NULL,
-	                      NULL};
+	const char *podman[] = {"events",         "--since",  since,         "--filter", filter,
+	                        "--stream=false", "--format", "{{.Status}}", NULL};
+	const char *docker[] = {"events",   "--since", since,      "--until",     until,
+	                        "--filter", filter,    "--format", "{{.Action}}", NULL};
+	const char *const *rest = strcmp(a->shape->backend, "podman") ? docker : podman;
 	if (ask(a, rest, out, sizeof out, &code) || code != 0)
 		return -1;
 	bool any = false;

@@ -135,6 +135,7 @@ typedef struct sw_run_report {
 	sw_source source;
 	bool runner_lost; /* the runner died of a signal that run did not send, after the start */
 	bool timed_out;
+	bool oom_killed;              /* the engine's record says so */
 	int forwarded;                /* last signal passed on, 0: none */
 	int64_t started_ns, ended_ns; /* wall clock, ns since 1970 */
 	int64_t duration_ns;          /* monotonic */

@@ -196,7 +196,7 @@ struct run_attest {
 	char record[4096]; /* cid or pid file */
 	char unit[64];
 	char id[160];
-	bool own_unit, running;
+	bool own_unit, running, oom_killed;
 	int64_t began_s; /* wall clock */
 	/* the conclusion */
 	sw_started started;

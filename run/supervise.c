@@ -237,6 +237,7 @@ static void fill_report(run_loop *l)
 	r->started = l->attest->started;
 	r->source = l->attest->source;
 	r->runner_lost = l->attest->lost;
+	r->oom_killed = l->attest->oom_killed;
 	if (r->runner_lost)
 		run_note(l, SW_RUN_NOTE_RUNNER_LOST, sig, NULL);
 	if (l->attest->foreign)

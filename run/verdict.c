@@ -79,6 +79,10 @@ int sw_run_command(const sw_run_options *options, const sw_pack *pack, const sw_
 	sw_scan_free(g.scan);
 	if (!rc) {
 		add_missing_runner(report, *result);
+		if (report->oom_killed && (*result)->rule == 6) {
+			(*result)->limit = SW_LIMIT_MEMORY;
+			(*result)->limit_certainty = SW_CERTAINTY_PROVEN;
+		}
 		if (trace)
 			rc = run_trace_tell(trace, *result);
 		if (!rc)
