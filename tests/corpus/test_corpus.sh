@@ -13,6 +13,8 @@ is "each todo case has its reason" "$(grep -l '^state: todo' "$corpus"/*/*.yaml 
 is "more than 1200 cases" "$(field '(.cases | length) > 1200')" true
 is "at least 17 % expect ok" "$(field '([.backends[].negative] | add) * 100 >= ([.backends[].cases] | add) * 17')" true
 is "at least 60 causes have a case" "$(field '[.causes[] | select(.cases > 0)] | length >= 60')" true
+is "at least 80 % of the signatures are exercised by a case" \
+	"$(field '([.signatures[] | select(.cases > 0)] | length) * 100 >= (.signatures | length) * 80')" true
 is "no other case called runner_failed" "$(field '[.backends[].confusion | .ok.runner_failed, .sandbox_denied.runner_failed] | add')" 0
 is "every backend with 20 cases is right in 96 % of all, todo included" \
 	"$(field '[.backends[] | select(.cases >= 100) | select((.right + .todo) * 100 < .cases * 96) | .backend] | join(" ")')" ""
