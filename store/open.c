@@ -432,6 +432,25 @@ static int create_schema(sw_store *s, sw_error *err)
 	return code;
 }
 
+/*
+ * The change to WAL needs the file for itself, and SQLite does not wait for it: somebody
+ * who just looks whether the file is there yet holds it for a moment.
+ */
+static int to_wal(sw_store *s, sw_error *err)
+{
+	int64_t deadline = sw_monotonic_ns() + (int64_t)s->busy_ms * 1000000;
+	for (;;) {
+		int rc = sqlite3_exec(s->db, "PRAGMA page_size=4096; PRAGMA journal_mode=WAL", NULL,
+		                      NULL, NULL);
+		if (rc == SQLITE_OK)
+			return 0;
+		if ((rc & 255) != SQLITE_BUSY || sw_monotonic_ns() >= deadline)
+			return st_sql_error(s, rc, "preparing the trail", err);
+		struct timespec t = {0, 500000};
+		nanosleep(&t, NULL);
+	}
+}
+
 static int init_write(sw_store *s, sw_error *err)
 {
 	int code = st_lock_open(&s->lock, s->path, err);
@@ -452,7 +471,7 @@ static int init_write(sw_store *s, sw_error *err)
 		if (fresh < 0) {
 			code = fresh;
 		} else if (fresh) {
-			code = st_exec(s, "PRAGMA page_size=4096; PRAGMA journal_mode=WAL", err);
+			code = to_wal(s, err);
 			if (code == 0 && (code = create_schema(s, err)) == 0) {
 				/* st_commit() also gives the lock back, on failure too */
 				return st_commit(s, err);
