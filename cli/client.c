@@ -68,10 +68,10 @@ static int parse_tcp(target *t, const char *rest, sw_error *err)
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
 		size_t n = strlen(hosts[i].text);
 		char *end;
-		if (strncmp(rest, hosts[i].text, n))
+		if (strncmp(rest, hosts[i].text, n) != 0)
 			continue;
 		unsigned long port = strtoul(rest + n, &end, 10);
-		if (end == rest + n || (*end && strcmp(end, "/")) || port < 1 || port > 65535)
+		if (end == rest + n || (*end && strcmp(end, "/") != 0) || port < 1 || port > 65535)
 			break;
 		if (hosts[i].six) {
 			t->addr.v6 = (struct sockaddr_in6){.sin6_family = AF_INET6,

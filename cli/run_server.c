@@ -12,7 +12,7 @@ static void put_text(json_t *o, const char *key, sw_str s)
 /* "none" is how the names of nothing read. */
 static void put_name(json_t *o, const char *key, const char *name)
 {
-	if (name && strcmp(name, "none"))
+	if (name && strcmp(name, "none") != 0)
 		json_object_set_new(o, key, json_string(name));
 }
 
@@ -152,7 +152,7 @@ static void put_outcome(json_t *o, const sw_record *r)
 		put_bytes(o, "output", "output_b64", r->output);
 		json_object_set_new(o, "keep_output", json_integer((json_int_t)r->keep_output));
 	}
-	json_object_foreach((json_t *)(uintptr_t)x->detail, key, v) json_object_set(o, key, v);
+	json_object_foreach((json_t *)x->detail, key, v) json_object_set(o, key, v);
 }
 
 int run_server_post(const char *server, sw_store_op_kind kind, const sw_record *r, sw_error *err)

@@ -30,8 +30,10 @@ static void try_beside(char **argv)
 
 static int run(int argc, char **argv)
 {
+	static char name[] = "sandwitnessd";
+
 	(void)argc;
-	argv[0] = (char *)(uintptr_t) "sandwitnessd";
+	argv[0] = name;
 	try_beside(argv);
 	execvp("sandwitnessd", argv);
 	sw_error e = {0};

@@ -85,7 +85,7 @@ void http_api_signatures(http_request *req, http_reply *reply)
 		json_array_append_new(names, json_pack("{s:s, s:s?, s:i}", "backend", def->backend,
 		                                       "title", def->title, "signatures",
 		                                       (int)def->n_sigs));
-		if (backend && strcmp(backend, def->backend))
+		if (backend && strcmp(backend, def->backend) != 0)
 			continue;
 		found = true;
 		for (size_t k = 0; k < def->n_sigs; k++)

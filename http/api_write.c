@@ -15,9 +15,9 @@ static int refuse_forged(const json_t *labels, sw_error *err)
 	const char *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)(uintptr_t)labels, key, value)
+	json_object_foreach((json_t *)labels, key, value)
 	{
-		if (strncmp(key, PEER_PREFIX, sizeof(PEER_PREFIX) - 1))
+		if (strncmp(key, PEER_PREFIX, sizeof(PEER_PREFIX) - 1) != 0)
 			continue;
 		sw_error_set(err, SW_EINVAL,
 		             "labels that begin with " PEER_PREFIX " are the service's own");
@@ -77,7 +77,7 @@ static bool adopt_pid(http_request *req, json_t *record)
 	const char *pid = json_string_value(json_object_get(was, PEER_PREFIX "pid"));
 	const char *my_uid = json_string_value(json_object_get(labels, PEER_PREFIX "uid"));
 	const char *my_pid = json_string_value(json_object_get(labels, PEER_PREFIX "pid"));
-	if (uid && pid && my_uid && my_pid && !strcmp(uid, my_uid) && strcmp(pid, my_pid))
+	if (uid && pid && my_uid && my_pid && !strcmp(uid, my_uid) && strcmp(pid, my_pid) != 0)
 		changed = !json_object_set_new(labels, PEER_PREFIX "pid", json_string(pid));
 	json_decref(stored);
 	return changed;
@@ -256,9 +256,9 @@ void http_api_invocations_post(http_request *req, http_reply *reply)
 		json_decref(body);
 		return;
 	}
-	b.parsed = calloc(b.n, sizeof(*b.parsed));
+	b.parsed = calloc(b.n, sizeof(void *));
 	b.ops = calloc(b.n, sizeof(*b.ops));
-	b.records = calloc(b.n, sizeof(*b.records));
+	b.records = calloc(b.n, sizeof(void *));
 	if (b.parsed && b.ops && b.records) {
 		for (size_t i = 0; i < b.n; i++)
 			b.records[i] = many ? json_array_get(body, i) : body;

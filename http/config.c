@@ -156,7 +156,7 @@ int http_listen_parse(http_listen_spec *out, const char *word, sw_error *err)
 		rest = word + 4;
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
 		size_t n = strlen(hosts[i].text);
-		if (strncasecmp(rest, hosts[i].text, n))
+		if (strncasecmp(rest, hosts[i].text, n) != 0)
 			continue;
 		if (parse_port(rest + n, &spec.port)) {
 			sw_error_set(err, SW_EINVAL, "'%s': not a port", rest + n);
@@ -189,7 +189,8 @@ static int add_name(char **names, size_t *n, const char *value, const option_row
 	}
 	bool bad = !*value || strchr(value, '*') || strpbrk(value, " \t,\\@");
 	if (origin)
-		bad = bad || (strncmp(value, "http://", 7) && strncmp(value, "https://", 8)) ||
+		bad = bad ||
+		      (strncmp(value, "http://", 7) != 0 && strncmp(value, "https://", 8) != 0) ||
 		      strchr(strstr(value, "://") + 3, '/');
 	else
 		bad = bad || strchr(value, '/') || !strcmp(value, "0.0.0.0");

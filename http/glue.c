@@ -81,7 +81,7 @@ static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind, const char 
 	(void)kind;
 	x->head_bytes += key_len + value_len + 4;
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-		if (strcasecmp(key, kept[i].name))
+		if (strcasecmp(key, kept[i].name) != 0)
 			continue;
 		kept[i].to->odd |= strlen(key) != key_len || !value || strlen(value) != value_len;
 		if (!kept[i].to->count++)
@@ -100,7 +100,7 @@ static enum MHD_Result on_argument(void *cls, enum MHD_ValueKind kind, const cha
 	size_t first_len = 0;
 
 	(void)kind;
-	while (known && *known && strcmp(*known, key))
+	while (known && *known && strcmp(*known, key) != 0)
 		known++;
 	if (!known || !*known || strlen(key) != key_len) {
 		x->bad_argument = key;
@@ -108,7 +108,7 @@ static enum MHD_Result on_argument(void *cls, enum MHD_ValueKind kind, const cha
 	}
 	MHD_lookup_connection_value_n(x->req.connection, MHD_GET_ARGUMENT_KIND, key, key_len,
 	                              &first, &first_len);
-	if (!value || strlen(value) != value_len || (first != value && strcmp(key, "label"))) {
+	if (!value || strlen(value) != value_len || (first != value && strcmp(key, "label") != 0)) {
 		x->bad_argument = key;
 		x->odd_argument = true;
 		return MHD_NO;
@@ -299,7 +299,7 @@ static struct MHD_Response *make_response(http_reply *reply)
 	if (reply->body)
 		return MHD_create_response_from_buffer(reply->len, reply->body,
 		                                       MHD_RESPMEM_MUST_FREE);
-	return MHD_create_response_from_buffer(reply->len, (void *)(uintptr_t)reply->fixed,
+	return MHD_create_response_from_buffer(reply->len, (void *)reply->fixed,
 	                                       MHD_RESPMEM_PERSISTENT);
 }
 

@@ -10,7 +10,7 @@ static bool host_is(const char *host, const char *name, int port)
 	size_t n = strlen(name);
 	char text[8];
 
-	if (strncasecmp(host, name, n))
+	if (strncasecmp(host, name, n) != 0)
 		return false;
 	if (!host[n])
 		return true;
@@ -50,7 +50,7 @@ bool http_guard_token(const char *token, const char *authorization)
 {
 	size_t n = strlen(token);
 
-	if (strncasecmp(authorization, "Bearer ", 7))
+	if (strncasecmp(authorization, "Bearer ", 7) != 0)
 		return false;
 	authorization += 7;
 	authorization += strspn(authorization, " ");
@@ -63,7 +63,7 @@ bool http_guard_content_type(const char *content_type)
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		size_t n = strlen(known[i]);
-		if (strncasecmp(content_type, known[i], n))
+		if (strncasecmp(content_type, known[i], n) != 0)
 			continue;
 		n += strspn(content_type + n, " \t");
 		if (!content_type[n] || content_type[n] == ';')
@@ -80,7 +80,7 @@ static http_problem framing(const http_head *h, char detail[320])
 		snprintf(detail, 320, "the body's length is given more than once");
 		return HTTP_PROBLEM_BAD_REQUEST;
 	}
-	if (h->transfer_encoding.count && strcasecmp(h->transfer_encoding.value, "chunked")) {
+	if (h->transfer_encoding.count && strcasecmp(h->transfer_encoding.value, "chunked") != 0) {
 		snprintf(detail, 320, "only the chunked transfer coding is understood");
 		return HTTP_PROBLEM_BAD_REQUEST;
 	}
@@ -114,7 +114,8 @@ static http_problem sender(const http_config *c, const http_head *h, char detail
 	}
 	const http_once *site = &h->sec_fetch_site;
 	if (site->count > 1 || site->odd ||
-	    (site->count && strcmp(site->value, "same-origin") && strcmp(site->value, "none"))) {
+	    (site->count && strcmp(site->value, "same-origin") != 0 &&
+	     strcmp(site->value, "none") != 0)) {
 		snprintf(detail, 320, "Sec-Fetch-Site '%.40s': only same-origin and none may pass",
 		         site->value);
 		return HTTP_PROBLEM_ORIGIN;

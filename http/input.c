@@ -197,7 +197,7 @@ int http_input_from_json(http_input *out, json_t *object, sw_error *err)
 	json_object_foreach(object, key, value)
 	{
 		size_t i = 0;
-		while (i < N_MEMBERS && strcmp(members[i].name, key))
+		while (i < N_MEMBERS && strcmp(members[i].name, key) != 0)
 			i++;
 		/* labels and expectations of a case may ride along, as in the batch input; null
 		 * says the same as leaving it out */

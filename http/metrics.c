@@ -77,7 +77,7 @@ static void count(atomic_ulong table[N_BACKENDS][N_VERDICTS], sw_str backend, co
 
 	while (b < N_BACKENDS - 1 && !sw_str_eq(backend, sw_str_of(backends[b])))
 		b++;
-	while (v < N_VERDICTS && (!verdict || strcmp(verdicts[v], verdict)))
+	while (v < N_VERDICTS && (!verdict || strcmp(verdicts[v], verdict) != 0))
 		v++;
 	if (v < N_VERDICTS)
 		add(&table[b][v]);

@@ -45,7 +45,7 @@ static void remember(http_probes *p, json_t *status)
 		const char *result = json_string_value(json_object_get(probe, "result"));
 		if (!id || !result || !known_backend(id))
 			continue;
-		if (strcmp(result, "not_probed"))
+		if (strcmp(result, "not_probed") != 0)
 			json_object_set_new(p->last, id, json_deep_copy(probe));
 		json_t *last = json_object_get(p->last, id);
 		json_object_set_new(backend, "last_probe",

@@ -50,7 +50,7 @@ const http_route *http_route_find(const char *path, char arg[HTTP_PATH_ARG_MAX])
 		}
 		size_t n = (size_t)(brace - pattern);
 		size_t rest = strlen(path);
-		if (strncmp(path, pattern, n))
+		if (strncmp(path, pattern, n) != 0)
 			continue;
 		rest -= n;
 		/* the rest is one segment; an id may hold an escaped slash, a file name may not */

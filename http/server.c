@@ -29,7 +29,7 @@ typedef struct server_all {
 
 static server_all *all_of(const http_server *s)
 {
-	return (server_all *)(uintptr_t)s;
+	return (server_all *)s;
 }
 
 static void on_committed(void *arg)

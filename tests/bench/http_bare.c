@@ -28,8 +28,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
 		*con_cls = &seen;
 		return MHD_YES;
 	}
-	struct MHD_Response *r = MHD_create_response_from_buffer(
-	    sizeof(body) - 1, (void *)(uintptr_t)body, MHD_RESPMEM_PERSISTENT);
+	struct MHD_Response *r =
+	    MHD_create_response_from_buffer(sizeof(body) - 1, (void *)body, MHD_RESPMEM_PERSISTENT);
 	MHD_add_response_header(r, "Content-Type", "application/json");
 	enum MHD_Result rc = MHD_queue_response(c, 200, r);
 	MHD_destroy_response(r);

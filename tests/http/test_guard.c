@@ -27,7 +27,7 @@ static http_config config(void)
 static int parse(http_config *c, int argc, const char **argv, sw_error *err)
 {
 	bool answered;
-	return http_config_parse(c, argc, (char **)(uintptr_t)argv, &answered, err);
+	return http_config_parse(c, argc, (char **)argv, &answered, err);
 }
 
 static http_once once(const char *value)
@@ -206,8 +206,8 @@ static void routes(void **state)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const http_route *r = http_route_find(cases[i].path, arg);
-		if (!r != !cases[i].name || (r && strcmp(r->name, cases[i].name)) ||
-		    (r && strcmp(arg, cases[i].arg)))
+		if (!r != !cases[i].name || (r && strcmp(r->name, cases[i].name) != 0) ||
+		    (r && strcmp(arg, cases[i].arg) != 0))
 			fail_msg("%s", cases[i].path);
 	}
 	memset(longest, 'x', sizeof(longest));
