@@ -236,8 +236,8 @@ static int64_t sooner(int64_t a, int64_t b)
 /* Waits for anything to happen, `until` at the latest (0: no limit of its own). */
 static void turn(run_loop *l, int64_t until)
 {
-	struct pollfd pf[4];
-	int n = 0, at_in = -1, at_pump = -1, at_status = -1;
+	struct pollfd pf[5];
+	int n = 0, at_in = -1, at_pump = -1, at_status = -1, at_log = -1;
 	pf[n++] = (struct pollfd){.fd = l->signals.fd, .events = POLLIN};
 	if (l->in >= 0 && !l->blocked) {
 		at_in = n;
@@ -250,6 +250,10 @@ static void turn(run_loop *l, int64_t until)
 	if (l->attest->fd >= 0) {
 		at_status = n;
 		pf[n++] = (struct pollfd){.fd = l->attest->fd, .events = POLLIN};
+	}
+	if (l->kernel_log >= 0) {
+		at_log = n;
+		pf[n++] = (struct pollfd){.fd = l->kernel_log, .events = POLLIN};
 	}
 	int64_t next = until;
 	if (!l->tree.main_done) {
@@ -267,6 +271,9 @@ static void turn(run_loop *l, int64_t until)
 	}
 	int got = ppoll(pf, (nfds_t)n, next ? &ts : NULL, NULL);
 	if (got > 0) {
+		/* first: it is about processes that are reaped below */
+		if (at_log >= 0 && pf[at_log].revents)
+			run_kernel_log_read(l->kernel_log, l->tree.self, l->r);
 		if (at_status >= 0 && pf[at_status].revents)
 			l->attest->method->readable(l->attest);
 		if (at_pump >= 0 && pf[at_pump].revents)

@@ -13,7 +13,8 @@ typedef struct run_loop {
 	run_attest *attest;
 	run_pump *pump; /* NULL: the output goes nowhere */
 	run_signals signals;
-	int in; /* read end of the command's output; -1: ended or cut */
+	int in;         /* read end of the command's output; -1: ended or cut */
+	int kernel_log; /* -1: none */
 	run_phase phase;
 	int64_t start; /* monotonic, as all below; 0: not set */
 	int64_t deadline, grace, drain;

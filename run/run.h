@@ -125,6 +125,15 @@ typedef struct sw_run_options {
 } sw_run_options;
 
 #define SW_RUN_NOTES_MAX 16
+#define SW_RUN_KERNEL_MAX 8
+
+/* A process of the tree that the kernel killed, by its log. */
+typedef struct sw_run_kernel_record {
+	bool seccomp; /* else: out of memory */
+	pid_t pid;
+	int syscall;
+	char comm[24];
+} sw_run_kernel_record;
 
 typedef struct sw_run_report {
 	bool spawned;    /* a process was made and argv[0] executed */
@@ -145,6 +154,8 @@ typedef struct sw_run_report {
 	unsigned survivors;           /* that could not be ended */
 	sw_run_note notes[SW_RUN_NOTES_MAX];
 	size_t n_notes;
+	sw_run_kernel_record kernel[SW_RUN_KERNEL_MAX];
+	size_t n_kernel;
 	sw_run_shape shape;
 	const char
 	    *command; /* the wrapped program as the argv names it, borrowed; NULL: not known */

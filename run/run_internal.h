@@ -223,6 +223,11 @@ bool run_other_program_runs(pid_t pid, const sw_run_program *runner, int depth);
 extern const run_attest_method run_attest_status_fd, run_attest_launcher, run_attest_engine,
     run_attest_oci, run_attest_systemd;
 
+/* ---- kernel_log.c ---- */
+int run_kernel_log_open(void); /* from now on; -1: cannot be read, or would mislead */
+void run_kernel_log_read(int fd, pid_t self, sw_run_report *report);
+int run_kernel_log_tell(const sw_run_report *report, sw_result *result);
+
 /* ---- helper.c: a small program's output, bounded in time and size ---- */
 int run_helper(char *const *argv, int64_t timeout_ns, char *out, size_t out_size, int *exit_code);
 

@@ -346,6 +346,7 @@ static int supervise(const sw_run_options *o, run_trace *trace, sw_run_report *r
 	l->o = o;
 	l->r = r;
 	l->in = l->signals.fd = -1;
+	l->kernel_log = run_kernel_log_open();
 	l->grace = o->grace_ns > 0 ? o->grace_ns : SW_RUN_GRACE_NS;
 	l->drain = o->drain_ns > 0 ? o->drain_ns : SW_RUN_DRAIN_NS;
 	rc = run_attest_new(&l->attest, argv, &r->shape, &r->program, !o->no_attest, err);
@@ -357,6 +358,8 @@ static int supervise(const sw_run_options *o, run_trace *trace, sw_run_report *r
 		rc = watch(l, &keep, err);
 	}
 	run_attest_free(l->attest);
+	if (l->kernel_log >= 0)
+		close(l->kernel_log);
 	free(l);
 	return rc;
 }

@@ -83,7 +83,8 @@ int sw_run_command(const sw_run_options *options, const sw_pack *pack, const sw_
 			(*result)->limit = SW_LIMIT_MEMORY;
 			(*result)->limit_certainty = SW_CERTAINTY_PROVEN;
 		}
-		if (trace)
+		rc = run_kernel_log_tell(report, *result);
+		if (!rc && trace)
 			rc = run_trace_tell(trace, *result);
 		if (!rc)
 			rc = run_hidden_look(g.hidden, report, report->command, facts, *result);

@@ -1,5 +1,8 @@
 # sandwitness run, through the command line. As root, each rule is checked as a plain user too.
 . "$(dirname "$0")/../tap.sh"
+script=$(readlink -f "$0")
+# The leak checker cannot work in a process that is followed; the unit tests check leaks.
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 : "${SW_VICTIM:=$SW_BUILD_DIR/tests/run/run_victim}"
 as=${SW_TEST_AS:-$(id -un)}
 
@@ -141,6 +144,36 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 rm -rf "$hidden"
 
+# --- the kernel's own word
+if (: </dev/kmsg) 2>/dev/null && [ "$(stat -Lc %i /proc/self/ns/pid)" = 4026531836 ]; then
+	# kills the process at mkdir; which process it was, the kernel's log says
+	cat >"$work/seccomp.py" <<'PY'
+import ctypes, os, platform, struct, sys
+calls = {"x86_64": (83, 258), "aarch64": (34, 34)}[platform.machine()]
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, calls[0]), (6, 0, 0, 0x80000000),
+        (0x15, 0, 1, calls[1]), (6, 0, 0, 0x80000000), (6, 0, 0, 0x7FFF0000)]
+text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *c) for c in code))
+class Program(ctypes.Structure):
+    _fields_ = [("n", ctypes.c_ushort), ("at", ctypes.c_void_p)]
+p = Program(len(code), ctypes.cast(text, ctypes.c_void_p))
+libc = ctypes.CDLL(None)
+libc.prctl(38, 1, 0, 0, 0)
+libc.prctl(22, 2, ctypes.byref(p))
+# the parent waits before it reaps, so that the record is read while the process is known
+if os.fork() == 0:
+    os.mkdir("/tmp/never")
+import time
+time.sleep(0.5)
+sys.exit(3)
+PY
+	run --verdict-file "$v" -- bwrap --ro-bind / / --dev /dev python3 "$work/seccomp.py" >/dev/null 2>&1
+	is "$as: a silent seccomp kill is known from the kernel" \
+		"$(field "$v" verdict) $(field "$v" cause) $(field "$v" evidence_source) $(field "$v" exit)" \
+		"sandbox_denied seccomp-killed kernel 3"
+	like "$as: with the call" "$(field "$v" line)" 'seccomp killed .* at system call mkdir'
+	rm -f "$work/seccomp.py"
+fi
+
 # --- wrapping the command ourselves
 ws=$tap_dir/ws
 mkdir -p "$ws"
@@ -222,13 +255,13 @@ if [ "$(id -u)" -eq 0 ] && [ -z "${SW_TEST_AS:-}" ]; then
 	chmod 755 "$tap_dir"
 	cp -r "$SW_SOURCE_DIR/tests/tap.sh" "$tap_dir/tap.sh"
 	mkdir -p "$tap_dir/t/run"
-	cp "$0" "$tap_dir/t/run/"
+	cp "$script" "$tap_dir/t/run/"
 	cp "$SW_SOURCE_DIR/tests/tap.sh" "$tap_dir/t/"
 	chmod -R a+rX "$tap_dir/t"
-	env -i PATH="$PATH" HOME=/nonexistent TMPDIR=/tmp SW_TEST_AS=user SW_SOURCE_DIR="$tap_dir" \
+	env -i ASAN_OPTIONS="$ASAN_OPTIONS" PATH="$PATH" HOME=/nonexistent TMPDIR=/tmp SW_TEST_AS=user SW_SOURCE_DIR="$tap_dir" \
 		SW_BUILD_DIR="$tap_dir" SANDWITNESS="$sw" SW_VICTIM="$victim" \
 		setpriv --reuid=65534 --regid=65534 --clear-groups \
-		bash "$tap_dir/t/run/$(basename "$0")" >"$tap_dir/user.tap" 2>"$tap_dir/user.err"
+		bash "$tap_dir/t/run/$(basename "$script")" >"$tap_dir/user.tap" 2>"$tap_dir/user.err"
 	while IFS= read -r line; do
 		case $line in
 		"ok "*) pass "${line#*- }" ;;

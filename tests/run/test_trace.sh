@@ -1,17 +1,20 @@
 # run --trace: denials that the command is silent about are named, innocent failures are not.
 # Runs as a plain user: for root hardly anything is refused outside.
 . "$(dirname "$0")/../tap.sh"
+script=$(readlink -f "$0")
+# The leak checker cannot work in a process that is followed; the unit tests check leaks.
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 if [ "$(id -u)" -eq 0 ]; then
 	chmod 755 "$tap_dir"
 	mkdir -p "$tap_dir/t/run" "$tap_dir/bin" "$tap_dir/work"
-	cp "$0" "$tap_dir/t/run/"
+	cp "$script" "$tap_dir/t/run/"
 	cp "$SW_SOURCE_DIR/tests/tap.sh" "$tap_dir/t/"
 	cp "$SANDWITNESS" "$tap_dir/bin/"
 	chmod -R a+rX "$tap_dir/t" "$tap_dir/bin"
 	chown -R 65534:65534 "$tap_dir/work"
-	env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/nonexistent TMPDIR="$tap_dir/work" \
+	env -i ASAN_OPTIONS="$ASAN_OPTIONS" PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/nonexistent TMPDIR="$tap_dir/work" \
 		SW_SOURCE_DIR="$tap_dir" SW_BUILD_DIR="$tap_dir" SANDWITNESS="$tap_dir/bin/sandwitness" \
-		setpriv --reuid=65534 --regid=65534 --clear-groups bash "$tap_dir/t/run/$(basename "$0")"
+		setpriv --reuid=65534 --regid=65534 --clear-groups bash "$tap_dir/t/run/$(basename "$script")"
 	exit
 fi
 # not below /tmp, which Landlock shares
