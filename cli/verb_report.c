@@ -135,6 +135,7 @@ const cli_verb cli_verb_report = {
     .usage = "[NAME] " STORE_FILTER_USAGE " [--json | --csv] [--db PATH | --server unix:PATH]",
     .help = "NAME is one of\n"
             "  summary      the period in a few numbers (the default)\n"
+            "  timeline     the verdicts in equal stretches of time\n"
             "  verdicts     how invocations ended\n"
             "  downgrades   less containment than requested, what was lost and why\n"
             "  unexplained  downgrades that nobody gave a reason for\n"

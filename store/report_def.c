@@ -43,6 +43,22 @@ const rp_report rp_reports[] = {
      0,
      2,
      {{"name", "text", 0}, {"value", "count", 0}}},
+    {"timeline",
+     "verdicts in equal stretches of time, oldest first",
+     RP_TIMELINE,
+     0,
+     0,
+     10,
+     {{"start", "time", 0},
+      {"end", "time", 0},
+      {"invocations", "count", 0},
+      {"ok", "count", 0},
+      {"runner_failed", "count", 0},
+      {"sandbox_denied", "count", 0},
+      {"sandbox_unavailable", "count", 0},
+      {"downgrades", "count", 0},
+      {"unexplained", "count", 0},
+      {"violations", "count", 0}}},
     {"verdicts",
      "how invocations ended",
      RP_SHAPES,
@@ -200,12 +216,13 @@ const rp_report *rp_find(const char *name)
 
 const char *const *sw_report_names(const char *const **summaries)
 {
-	static const char *const names[] = {"summary",    "verdicts",   "downgrades", "unexplained",
-	                                    "violations", "failures",   "denials",    "levels",
-	                                    "backends",   "causes",     "signatures", "sessions",
-	                                    "devices",    "unfinished", NULL};
+	static const char *const names[] = {"summary",     "timeline",   "verdicts",   "downgrades",
+	                                    "unexplained", "violations", "failures",   "denials",
+	                                    "levels",      "backends",   "causes",     "signatures",
+	                                    "sessions",    "devices",    "unfinished", NULL};
 	static const char *const lines[] = {
 	    "the period in a few numbers",
+	    "verdicts in equal stretches of time, oldest first",
 	    "how invocations ended",
 	    "what ran with less containment than requested, and why",
 	    "downgrades that nobody gave a reason for",

@@ -41,7 +41,15 @@ typedef struct rp_shapes {
 	size_t n_ops;
 } rp_shapes;
 
-typedef enum { RP_SHAPES, RP_ORIGINS, RP_SESSIONS, RP_RESOURCES, RP_SUMMARY, RP_OPEN } rp_by;
+typedef enum {
+	RP_SHAPES,
+	RP_ORIGINS,
+	RP_SESSIONS,
+	RP_RESOURCES,
+	RP_SUMMARY,
+	RP_TIMELINE,
+	RP_OPEN
+} rp_by;
 
 /* A column: where its value comes from. */
 typedef struct rp_column {
@@ -95,6 +103,7 @@ int rp_by_text(sw_store *s, const rp_report *r, const st_filter *f, const rp_pag
 int rp_by_id(sw_store *s, const rp_report *r, const st_filter *f, const rp_page *p, json_t *rows,
              char **next, sw_error *err);
 int rp_summary(sw_store *s, const st_filter *f, json_t *rows, sw_error *err);
+int rp_timeline(sw_store *s, const st_filter *f, json_t *rows, sw_error *err);
 int rp_unfinished(sw_store *s, const sw_query *q, json_t *rows, char **next, sw_error *err);
 json_t *rp_time(int64_t ns);
 json_t *rp_id_of(sw_store *s, uint64_t seq);

@@ -185,6 +185,8 @@ int sw_store_report(sw_store *s, const char *name, const sw_query *q, json_t **o
 		if (code == 0) {
 			if (r->by == RP_SUMMARY)
 				code = rp_summary(s, &f, rows, err);
+			else if (r->by == RP_TIMELINE)
+				code = rp_timeline(s, &f, rows, err);
 			else if (r->by == RP_SHAPES || r->by == RP_ORIGINS)
 				code = rp_by_text(s, r, &f, &page, rows, &next, err);
 			else
