@@ -8,7 +8,9 @@ import * as view from "./views.js";
 const $ = (id) => document.getElementById(id);
 const PAGE = 50, ROWS_MAX = 500, SETTLE_MS = 1500, QUIET_MS = 60000;
 const FILTERS = ["session", "actor", "cause", "level", "device", "label"];
-const PERIODS = { "1h": ["in the last hour", 12, 300e3], "24h": ["in the last 24 hours", 24, 3600e3], "7d": ["in the last 7 days", 28, 6 * 3600e3], "30d": ["in the last 30 days", 30, 86400e3], "": ["so far", 30, 86400e3] };
+// name: [for people, width of a bar where nothing is recorded], and how long each is
+const PERIODS = { "1h": ["in the last hour", 300e3], "24h": ["in the last 24 hours", 3600e3], "7d": ["in the last 7 days", 6 * 3600e3], "30d": ["in the last 30 days", 86400e3], "": ["so far", 86400e3] };
+const SPANS = { "1h": 3600e3, "24h": 86400e3, "7d": 7 * 86400e3, "30d": 30 * 86400e3, "": 30 * 86400e3 };
 let state = {}, next = null, loading = null, timer = null, due = 0, cost = 0, stopFollowing = null, pending = 0;
 
 /* ---- state ---- */
@@ -62,36 +64,21 @@ function sum(list, name) {
 
 const loadSummary = async (params, signal) => Object.fromEntries((await report("summary", params, signal)).map((r) => [r.name, r.value]));
 
-// "Everything" begins with the first record, in at most 30 bars of whole hours or days.
-function spread(summary) {
-	const [, n, width] = PERIODS[state.since];
-	if (state.since || !summary.first) return [n, width];
-	const age = Date.now() - new Date(summary.first);
-	const w = [300e3, 3600e3, 6 * 3600e3, 86400e3, 7 * 86400e3, 30 * 86400e3].find((x) => age / x <= 29) || Math.ceil(age / 29 / 86400e3) * 86400e3;
-	return [Math.max(12, Math.ceil(age / w) + 1), w];
-}
-
-// Bars of the past seldom change: between full loads only the last two are asked for again.
-let known = new Map();
-
-async function loadTimeline(params, summary, full, signal) {
-	const [n, width] = spread(summary);
-	const end = Math.ceil(Date.now() / width) * width;
+// The report leaves out what lies before the first and after the last record: the axis does not.
+async function loadTimeline(params, signal) {
+	const got = (await get("/v1/reports/timeline", params, signal)).rows;
+	const [, width] = PERIODS[state.since];
+	const step = got.length ? new Date(got[0].end) - new Date(got[0].start) : width;
+	const counts = new Map(got.map((r) => [+new Date(r.start), r]));
+	const last = Math.floor(Date.now() / step) * step;
+	const first = state.since || !got.length ? last - Math.max(Math.round(SPANS[state.since] / step), 12) * step + step : +new Date(got[0].start);
 	const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 	const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+	const years = new Intl.DateTimeFormat("en-GB", { month: "short", year: "numeric" });
+	const ticks = step < 6 * 3600e3 ? hours : step <= 86400e3 ? days : years;
 	const buckets = [];
-	for (let i = n - 1; i >= 0; i--) {
-		const start = new Date(end - (i + 1) * width), stop = new Date(end - i * width);
-		buckets.push({ start, stop, counts: {}, tick: width < 6 * 3600e3 ? hours.format(start) : days.format(start), label: `${days.format(start)} ${hours.format(start)}` });
-	}
-	const before = full ? new Map() : known;
-	const key = (b) => JSON.stringify([params, +b.start, +b.stop]);
-	for (const b of buckets.slice(0, -2)) b.counts = before.get(key(b)) || {};
-	const work = summary.invocations ? buckets.filter((b, i) => i >= n - 2 || !before.has(key(b))) : [];
-	await Promise.all(Array.from({ length: 4 }, async () => {
-		for (let b; (b = work.shift()); ) b.counts = await loadSummary({ ...params, since: b.start.toISOString(), until: b.stop.toISOString() }, signal);
-	}));
-	known = new Map(buckets.map((b) => [key(b), b.counts]));
+	for (let at = Math.min(first, got.length ? +new Date(got[0].start) : first); at <= last && buckets.length < 100; at += step)
+		buckets.push({ counts: counts.get(at) || {}, tick: ticks.format(at), label: `${days.format(at)} ${step < 86400e3 ? hours.format(at) : ""}`.trim() });
 	return buckets;
 }
 
@@ -118,8 +105,8 @@ function show(id, ...nodes) {
 	if (focus) [...at.querySelectorAll("summary, a, button")].find((e) => name(e) === focus)?.focus({ preventScroll: true });
 }
 
-// full: the bars of the past too; list: the records too (live ones are put in by their events).
-async function loadAll({ full = true, list = true } = {}) {
+// list: the records too (live ones are put in by their events).
+async function loadAll({ list = true } = {}) {
 	const start = performance.now();
 	clearTimeout(timer);
 	timer = null;
@@ -130,8 +117,8 @@ async function loadAll({ full = true, list = true } = {}) {
 	notice(bad.length ? `Not understood: ${bad.join(", ")}. Write name:value; the names are ${FILTERS.join(", ")}.` : "");
 	pending = 0;
 	try {
-		const [summary, violations, unexplained, failures, levels, denials, status, ready] = await Promise.all([
-			loadSummary(params, signal), report("violations", params, signal), report("unexplained", params, signal),
+		const [summary, series, violations, unexplained, failures, levels, denials, status, ready] = await Promise.all([
+			loadSummary(params, signal), loadTimeline(params, signal), report("violations", params, signal), report("unexplained", params, signal),
 			report("failures", params, signal), report("levels", params, signal), report("denials", params, signal), get("/v1/status", {}, signal), get("/readyz", {}, signal).catch((e) => (e.status === 503 ? { ready: false, checks: {} } : Promise.reject(e)))]);
 		const byCause = sum(failures.filter((r) => r.verdict === "runner_failed"), "cause");
 		const causes = await loadCauses(byCause, signal);
@@ -145,14 +132,14 @@ async function loadAll({ full = true, list = true } = {}) {
 		about(status);
 		fillBackends(status);
 		if (list) await loadRecords(params, signal);
-		show("time", timeline(await loadTimeline(params, summary, full, signal)));
+		show("time", timeline(series));
 		document.body.dataset.loaded = "yes";
 	} catch (e) {
 		failed(e);
 		if (e.name === "AbortError") return; // a newer one goes on
 	}
 	cost = performance.now() - start;
-	schedule(QUIET_MS, true);
+	schedule(QUIET_MS);
 }
 
 async function loadRecords(params, signal, cursor) {
@@ -200,15 +187,15 @@ function notice(text) {
 }
 
 // The earlier of two wishes holds, so that a steady flow of events cannot put a load off for ever.
-function schedule(ms, full) {
+function schedule(ms) {
 	const at = performance.now() + ms;
 	if (timer && due <= at) return;
 	clearTimeout(timer);
 	due = at;
 	timer = setTimeout(() => {
 		timer = null;
-		if (document.hidden) schedule(QUIET_MS, full);
-		else loadAll({ full, list: false });
+		if (document.hidden) schedule(QUIET_MS);
+		else loadAll({ list: false });
 	}, ms);
 }
 
@@ -246,7 +233,7 @@ function onEvent(name, r) {
 	pending++;
 	if (!$("live").checked) return setLink("on", `live, ${number(pending)} new`);
 	// on a trail of millions a load takes longer: then it comes less often
-	schedule(Math.max(SETTLE_MS, 10 * cost), false);
+	schedule(Math.max(SETTLE_MS, 10 * cost));
 	if (!matches(r)) return;
 	const body = $("records").tBodies[0];
 	const old = [...body.rows].find((row) => row.dataset.id === r.id);

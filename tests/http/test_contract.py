@@ -2,6 +2,7 @@
 import json
 import os
 import re
+from datetime import datetime
 
 from schema import check_answer
 from service import ROOT, Service, Tap, record
@@ -142,6 +143,15 @@ while path and pages < 50:
     service.post("/v1/invocations", record(1000 + pages))
 tap.equal(len(ids), len(set(ids)), "paging gives no record twice")
 tap.ok(set(f"test-{i}" for i in range(100, 200)) <= set(ids) and pages >= 4, "and leaves none out", pages, len(ids))
+
+# ---- the timeline: every record in one stretch, stretches side by side ----
+service.post("/v1/invocations", [record(4000 + i, started_at=t, session="tl") for i, t in enumerate(("1969-12-31T23:59:59.500Z", "1970-01-01T00:00:00.500Z", "2025-03-01T00:00:00.000Z", "2025-03-01T00:59:59.999Z", "2025-03-01T01:00:00.000Z", "2025-03-02T12:00:00.000Z", "2026-07-01T00:00:00.000Z"))])
+for query, total, most in (("since=2025-03-01T00:00:00Z&until=2025-03-02T00:00:00Z", 3, 25), ("since=2025-03-01T00:00:00Z&until=2025-03-03T00:00:00Z", 4, 49), ("since=2025-01-01", 5, 60), ("", None, 60)):
+    rows = ask("GET", "/v1/reports/timeline?session=tl&" + query, "/v1/reports/{name}", status=200).json()["rows"]
+    widths = {(datetime.fromisoformat(r["end"][:-1]) - datetime.fromisoformat(r["start"][:-1])).total_seconds() for r in rows}
+    joined = all(a["end"] == b["start"] for a, b in zip(rows, rows[1:]))
+    counted = sum(r["invocations"] for r in rows)
+    tap.ok(len(widths) == 1 and joined and 0 < len(rows) <= most and (total is None or counted == total) and counted == sum(r["ok"] for r in rows), f"timeline {query or 'over everything'}", len(rows), widths, counted, rows[:2])
 
 # ---- ETags ----
 for path, template in (("/v1/invocations?limit=5", "/v1/invocations"), ("/v1/reports/verdicts", "/v1/reports/{name}"), ("/v1/signatures", None), ("/v1/chain", None), ("/", None), ("/ui/dashboard.js", "/ui/{file}"), ("/openapi.json", None), ("/v1/causes/userns-uid-map-denied", "/v1/causes/{slug}")):
