@@ -164,6 +164,7 @@ static void kill_all(run_loop *l)
 		if (text[0])
 			run_note(l, SW_RUN_NOTE_CONTAINER, 0, text);
 	}
+	run_cgroup_kill(&l->cgroup);
 	/* what the grace did not use is there for the killing */
 	l->r->survivors = run_tree_kill(&l->tree, l->term_at + l->grace + KILL_NS);
 	if (l->r->survivors)

@@ -10,6 +10,7 @@ typedef struct run_loop {
 	const sw_run_options *o;
 	sw_run_report *r;
 	run_tree tree;
+	run_cgroup cgroup;
 	run_attest *attest;
 	run_pump *pump; /* NULL: the output goes nowhere */
 	run_signals signals;

@@ -71,6 +71,15 @@ void run_watch_stopped(run_watch *w, pid_t pid, int status); /* si_status of CLD
 void run_watch_gone(run_watch *w, pid_t pid);
 void run_watch_let_go(run_watch *w);
 
+/* ---- cgroup.c ---- */
+typedef struct run_cgroup {
+	char path[3400]; /* empty: none */
+} run_cgroup;
+bool run_cgroup_make(run_cgroup *g); /* false: none is delegated to us */
+void run_cgroup_join(const run_cgroup *g);
+void run_cgroup_kill(const run_cgroup *g);
+void run_cgroup_remove(run_cgroup *g);
+
 /* ---- tree.c: every descendant ---- */
 typedef struct run_proc {
 	pid_t pid, ppid;
@@ -143,6 +152,7 @@ typedef struct run_spawn {
 	size_t n_keep;
 	bool keep_all;
 	run_watch *watch;                /* to be attached before exec; NULL: none */
+	const run_cgroup *cgroup;        /* to be joined before exec; NULL: none */
 	const struct sock_fprog *filter; /* with it: for run --trace; NULL: none */
 	const sw_run_program *program;
 	const run_signals *signals;

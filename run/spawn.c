@@ -118,6 +118,8 @@ static _Noreturn void child(const run_spawn *s, int report, int go, pid_t parent
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(SW_RUN_EXIT_REFUSED);
+	if (s->cgroup)
+		run_cgroup_join(s->cgroup);
 	if (become(s->in, 0) || become(s->out, 1) || become(s->err, 2) || (s->cwd && chdir(s->cwd)))
 		e = errno;
 	if (!e) {

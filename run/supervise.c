@@ -186,6 +186,7 @@ static int spawn(run_loop *l, const keep_list *keep, sw_error *err)
 	               .keep_all = keep->all,
 	               .watch = l->attest->wants_watch ? &l->attest->watch : NULL,
 	               .program = &l->r->program,
+	               .cgroup = run_cgroup_make(&l->cgroup) ? &l->cgroup : NULL,
 	               .signals = &l->signals};
 	int exec_errno = 0;
 	struct sock_fprog filter = {0};
@@ -280,6 +281,7 @@ static int watch(run_loop *l, const keep_list *keep, sw_error *err)
 	run_pump_free(l->pump);
 	if (l->in >= 0)
 		close(l->in);
+	run_cgroup_remove(&l->cgroup);
 	run_tree_free(&l->tree);
 	leave(&state);
 	run_signals_release(&l->signals);

@@ -222,6 +222,25 @@ is "$as: a closed reader ends nothing" "$(run --verdict-file "$v" -- "$victim" f
 	"10
 3000000"
 
+for group in /sys/fs/cgroup /sys/fs/cgroup/unified; do
+	[ "$(id -u)" -eq 0 ] && [ "$(stat -fc %T $group 2>/dev/null)" = cgroup2fs ] || continue
+	mkdir "$group/sw-test-$$" 2>/dev/null || continue
+	[ -e "$group/sw-test-$$/cgroup.kill" ] &&
+		python3 -c 'import os,sys; os.setxattr(sys.argv[1], "trusted.delegate", b"1")' "$group/sw-test-$$" || {
+		rmdir "$group/sw-test-$$"
+		continue
+	}
+	bash -c 'echo $$ >"$1/cgroup.procs" || exit 9
+		"$2" run --audit=off --quiet --deadline 300ms --grace 10ms -- sh -c "ls -d \"$1\"/sandwitness-*; \"$3\" bomb 100"
+		ls "$1" | grep -c ^sandwitness-' sh "$group/sw-test-$$" "$sw" "$victim" >"$tap_dir/out"
+	like "$as: a delegated control group is used" "$(head -n 1 "$tap_dir/out")" "sw-test-$$/sandwitness-"
+	is "$as: and removed again" "$(tail -n 1 "$tap_dir/out")" 0
+	is "$as: with a crowd that forks all the time ended" "$(pgrep -cf "$victim bomb")" 0
+	sleep 0.1
+	rmdir "$group/sw-test-$$"
+	break
+done
+
 # --- proof of start of other runners, where they work here
 if [ "$(id -u)" -eq 0 ]; then
 	runc_dir=$tap_dir/runc
