@@ -179,7 +179,7 @@ ws=$tap_dir/ws
 mkdir -p "$ws"
 export XDG_STATE_HOME=$tap_dir/state
 for b in bwrap landlock; do
-	box_of=(--backend $b --sandbox workspace_write --workspace "$ws" --verdict-file "$v")
+	box_of=(--backend $b --env ASAN_OPTIONS --sandbox workspace_write --workspace "$ws" --verdict-file "$v")
 	run "${box_of[@]}" -- sh -c 'echo x >written && touch /usr/denied' >"$tap_dir/out" 2>&1
 	is "$as: --sandbox $b: what is written to the workspace arrives" "$(cat "$ws/written")" x
 	is "$as: --sandbox $b: a write outside is denied" "$(field "$v" verdict)" sandbox_denied
