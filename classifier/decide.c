@@ -497,3 +497,22 @@ int sw_result_outside(sw_result *result, const sw_outside *x)
 	r->hit = hit;
 	return 0;
 }
+
+void sw_result_withdraw_denial(sw_result *r)
+{
+	owned_result *o = (owned_result *)(void *)r;
+	if (r->verdict != SW_VERDICT_SANDBOX_DENIED || r->evidence != SW_EVIDENCE_TEXT)
+		return;
+	if (r->has_hit && r->n_observations < SW_OBSERVATIONS_MAX)
+		o->observations[r->n_observations++] = (sw_observation){
+		    .kind = SW_OBSERVATION_DENIAL_NOT_DECIDING, .hit = r->hit};
+	r->observations = o->observations;
+	r->verdict = SW_VERDICT_OK;
+	r->rule = 6;
+	r->cause = NULL;
+	r->confidence = SW_CONFIDENCE_NONE;
+	r->operation = SW_OPERATION_NONE;
+	r->has_hit = false;
+	r->hit = (sw_hit){0};
+	r->denied_lines = 0;
+}

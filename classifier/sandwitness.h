@@ -374,6 +374,12 @@ typedef struct sw_outside {
  * failures stay what they are. 0 or SW_ENOMEM.
  */
 SW_API int sw_result_outside(sw_result *result, const sw_outside *outside);
+/*
+ * The denial that the text gave is known not to be the sandbox's (the same call fails
+ * outside too): `ok` by rule 6, its line becomes an observation. Without effect on any
+ * other result.
+ */
+SW_API void sw_result_withdraw_denial(sw_result *result);
 
 /* ---- classification -------------------------------------------------- */
 

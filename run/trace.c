@@ -237,8 +237,32 @@ static int newest_first(const void *a, const void *b)
 	return x->order > y->order ? -1 : x->order < y->order;
 }
 
+/*
+ * A line that says "Operation not permitted" is not the sandbox's doing where every call
+ * of the tree that failed like this would fail outside as well.
+ */
+static bool refuted(const run_trace *t, const sw_result *r)
+{
+	if (!t->on || t->lost || !r->has_hit || r->evidence != SW_EVIDENCE_TEXT ||
+	    r->verdict != SW_VERDICT_SANDBOX_DENIED)
+		return false;
+	int error = 0;
+	for (size_t i = 0; i < t->n_denials && !error; i++) {
+		const char *words = strerror(t->denials[i].error);
+		if (t->denials[i].outside == OUTSIDE_REFUSED &&
+		    memmem(r->hit.line.ptr, r->hit.line.len, words, strlen(words)))
+			error = t->denials[i].error;
+	}
+	for (size_t i = 0; i < t->n_denials && error; i++)
+		if (t->denials[i].error == error && t->denials[i].outside != OUTSIDE_REFUSED)
+			return false;
+	return error != 0;
+}
+
 int run_trace_tell(const run_trace *t, sw_result *result)
 {
+	if (refuted(t, result))
+		sw_result_withdraw_denial(result);
 	const run_trace_denial *list[RUN_TRACE_DENIALS_MAX];
 	for (size_t i = 0; i < t->n_denials; i++)
 		list[i] = &t->denials[i];

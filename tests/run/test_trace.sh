@@ -203,6 +203,19 @@ else
 	fail "at most one false denial on 40 innocent commands" "$false_denials of $innocents"
 fi
 
+# --- a wording that would be a denial, of a call that fails outside too
+loud() { # NAME ARGV...
+	local name=$1
+	shift
+	traced -- "${box[@]}" "$@"
+	is "loud, but not the sandbox's: $name" "${verdict%% *}" ok
+}
+loud "chown to root" chown root a
+loud "unshare of mounts" unshare -m true
+loud "mount" mount -t tmpfs x /mnt
+traced -- "${box[@]}" sh -c "chown root a; touch '$home/new'"
+is "a real denial beside it stays" "${verdict%% *}" sandbox_denied
+
 # --- its rules
 traced -- "${box[@]}" sh -c "touch '$home/new' 2>/dev/null; exit 0"
 is "exit 0 stays ok, what was seen is an observation" "$verdict" "ok exit_code"
