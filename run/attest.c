@@ -149,6 +149,15 @@ bool run_attest_insert(run_attest *a, size_t at, const char *one, const char *tw
 	return true;
 }
 
+static void close_ends(run_attest *a)
+{
+	if (a->child_fd >= 0)
+		close(a->child_fd);
+	if (a->fd >= 0)
+		close(a->fd);
+	a->child_fd = a->fd = -1;
+}
+
 int run_attest_new(run_attest **out, char *const *argv, const sw_run_shape *shape,
                    const sw_run_program *program, bool wanted, sw_error *err)
 {
@@ -177,6 +186,8 @@ int run_attest_new(run_attest **out, char *const *argv, const sw_run_shape *shap
 			a->refusal = methods[i].method->plan ? methods[i].method->plan(a) : NULL;
 		if (!a->refusal)
 			a->method = methods[i].method;
+		else
+			close_ends(a);
 	}
 	*out = a;
 	return SW_OK;
@@ -243,10 +254,7 @@ void run_attest_free(run_attest *a)
 			unlink(a->record);
 		rmdir(a->dir);
 	}
-	if (a->child_fd >= 0)
-		close(a->child_fd);
-	if (a->fd >= 0)
-		close(a->fd);
+	close_ends(a);
 	for (size_t i = 0; a->argv && i < a->argc; i++)
 		free(a->argv[i]);
 	free(a->argv);

@@ -149,14 +149,14 @@ static int check_path(const char *what, const char *path, bool write, const char
 	char normal[SW_PATH_MAX];
 	if (!path || *path != '/')
 		return bad_path(err, what, path, "is not absolute", "give an absolute path");
-	if (!sw_path_normal(path, NULL, normal, sizeof(normal)) || strcmp(normal, path))
+	if (!sw_path_normal(path, NULL, normal, sizeof(normal)) || strcmp(normal, path) != 0)
 		return bad_path(err, what, path,
 		                "is not in its plain form (no //, ., .. or slash at the end)",
 		                "resolve it first");
 	if (!write)
 		return SW_OK;
 	/* A whole home may be a workspace (fs_read is then lost); the system may not. */
-	bool own_home = home && !strcmp(path, home) && strcmp(path, "/");
+	bool own_home = home && !strcmp(path, home) && strcmp(path, "/") != 0;
 	if (sw_path_system(path, NULL) && !own_home)
 		return bad_path(err, what, path, "belongs to the system or to other users",
 		                "name a folder of your own; nobody's workspace is there");

@@ -111,7 +111,7 @@ static size_t private_roots(const dv *d, const char *roots[3])
 {
 	const char *home = d->opts->home;
 	size_t n = 0;
-	if (home && *home == '/' && strcmp(home, "/"))
+	if (home && *home == '/' && strcmp(home, "/") != 0)
 		roots[n++] = home;
 	if (!n || d->opts->uid == 0) {
 		roots[n++] = "/home";
@@ -293,7 +293,7 @@ static void read_argv(dv *d)
 		}
 		return;
 	}
-	if (told && strcmp(told, seen)) {
+	if (told && strcmp(told, seen) != 0) {
 		dv_unknown(d, "the command begins with %s, not with %s", seen, told);
 		return;
 	}

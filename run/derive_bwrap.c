@@ -137,7 +137,7 @@ static const struct {
 static bool overlay(bw *b, char *const *v, size_t before)
 {
 	bool rw = !strcmp(v[0], "--overlay");
-	if (!rw && strcmp(v[0], "--tmp-overlay") && strcmp(v[0], "--ro-overlay"))
+	if (!rw && strcmp(v[0], "--tmp-overlay") != 0 && strcmp(v[0], "--ro-overlay") != 0)
 		return false;
 	const char *target = rw ? v[3] : v[1];
 	bool same = false;
@@ -264,7 +264,7 @@ void dv_read_landlock(dv *d, size_t at)
 			end = true;
 			continue;
 		}
-		while (k < n && strcmp(options[k].name, v[0]))
+		while (k < n && strcmp(options[k].name, v[0]) != 0)
 			k++;
 		if (k == n || i + (size_t)options[k].values >= d->argc) {
 			dv_unknown(d, "launcher option \"%.60s\" is not known or lacks its value",

@@ -67,7 +67,7 @@ static void pids(eng *e, const char *v)
 }
 static void cgroups(eng *e, const char *v)
 {
-	if (strcmp(v, "enabled"))
+	if (strcmp(v, "enabled") != 0)
 		dv_lose(e->d, SW_G(RESOURCES), "--cgroups %.60s: limits do not hold", v);
 }
 static void env_host(eng *e, const char *v)
@@ -151,7 +151,7 @@ static void security(eng *e, const char *v)
 	if (n == 7 && !strncmp(v, "seccomp", n)) {
 		if (!strcmp(value, "unconfined"))
 			dv_lose(e->d, SW_G(SYSCALLS), "--security-opt seccomp=unconfined");
-		else if (strcmp(value, "builtin"))
+		else if (strcmp(value, "builtin") != 0)
 			dv_lose(e->d, SW_G(SYSCALLS),
 			        "--security-opt seccomp=%.80s: a filter that is not known", value);
 		return;
@@ -515,7 +515,7 @@ void dv_read_engine(dv *d, size_t at)
 	size_t i = read_options(&e, global, at);
 	if (i < d->argc && !strcmp(d->argv[i], "container"))
 		i++;
-	if (i >= d->argc || strcmp(d->argv[i], "run")) {
+	if (i >= d->argc || strcmp(d->argv[i], "run") != 0) {
 		dv_unknown(
 		    d, "only \"run\" is read: another sub-command's container was made elsewhere");
 		return;

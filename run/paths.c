@@ -79,7 +79,7 @@ static bool covers_any(const char *path, const char *const *list, size_t n)
 /* Links of the kernel that leave any root: /proc/PID/root, /proc/PID/cwd, /proc/PID/fd. */
 static bool proc_link(const char *path)
 {
-	if (strncmp(path, "/proc/", 6))
+	if (strncmp(path, "/proc/", 6) != 0)
 		return false;
 	const char *rest = strchr(path + 6, '/');
 	static const char *const links[] = {"root", "cwd", "fd", "task", "map_files"};
@@ -94,7 +94,7 @@ static bool proc_link(const char *path)
 /* What follows the home in `path`: "/.ssh/id"; NULL: not in a home; "" the home itself. */
 static const char *in_home(const char *path, const char *home)
 {
-	if (home && strcmp(home, "/") && sw_path_covers(home, path))
+	if (home && strcmp(home, "/") != 0 && sw_path_covers(home, path))
 		return path + strlen(home);
 	if (sw_path_covers("/root", path))
 		return path + 5;

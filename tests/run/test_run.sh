@@ -269,6 +269,79 @@ PY
 	fi
 fi
 
+# Engines and systemd that are not there are stood in for by scripts with their records.
+if [ "$(id -u)" -eq 0 ]; then
+	fake=$tap_dir/fake
+	mkdir -p "$fake"
+	cat >"$fake/docker" <<'SH'
+#!/bin/sh
+here=$(dirname "$0")
+case $1 in
+run)
+	echo "$*" >"$here/argv"
+	[ "$2" = --cidfile ] || exit 98
+	case $* in
+	*nocreate*) echo "docker: Error response from daemon: something new." >&2; exit 125 ;;
+	*) printf 0123456789abcdef >"$3" ;;
+	esac
+	case $* in
+	*nostart*) echo "docker: Error response from daemon: something new." >&2; exit 127 ;;
+	*lost*) kill -9 $$ ;;
+	esac
+	echo inside
+	exit 5
+	;;
+inspect) cat "$here/state" ;;
+events) [ -e "$here/events" ] && cat "$here/events" ;;
+kill) echo "$2" >"$here/killed" ;;
+esac
+SH
+	cat >"$fake/systemd-run" <<'SH'
+#!/bin/sh
+case $1 in --unit=sandwitness-*.service) echo "${1#--unit=}" >"$(dirname "$0")/unit" ;; *) exit 97 ;; esac
+exit "$(cat "$(dirname "$0")/exit")"
+SH
+	cat >"$fake/systemctl" <<'SH'
+#!/bin/sh
+case $1 in show) cat "$(dirname "$0")/show" ;; reset-failed) echo "$2" >"$(dirname "$0")/reset" ;; esac
+SH
+	printf '#!/bin/sh\ncat "$(dirname "$0")/journal"\n' >"$fake/journalctl"
+	chmod 755 "$fake"/*
+	started() { run --verdict-file "$v" -- "$@" >/dev/null 2>&1; printf '%s %s' "$(field "$v" started)" "$(field "$v" evidence_source)"; }
+	echo '{"Status":"exited","Running":false,"OOMKilled":false,"StartedAt":"2026-01-01T00:00:00Z"}' >"$fake/state"
+	is "docker: a start in the recorded state" "$(started "$fake/docker" run img)" "yes null"
+	is "docker: the command line is otherwise unchanged" "$(sed 's/--cidfile [^ ]* //' "$fake/argv")" "run img"
+	is "docker: no container, not started" "$(started "$fake/docker" run nocreate)" "no runner-record"
+	echo '{"Status":"created","Running":false,"StartedAt":"0001-01-01T00:00:00Z"}' >"$fake/state"
+	is "docker: created only, not started" "$(started "$fake/docker" run nostart)" "no runner-record"
+	is "docker: also for wording that no signature knows" "$(field "$v" verdict)" runner_failed
+	: >"$fake/state"
+	printf 'create\nstart\ndie\n' >"$fake/events"
+	is "docker: removed: the events tell" "$(started "$fake/docker" run --rm img)" "yes null"
+	rm "$fake/events"
+	is "docker: nothing is left: unknown" "$(started "$fake/docker" run --rm img)" "unknown null"
+	echo '{"Status":"exited","Running":false,"OOMKilled":true,"StartedAt":"2026-01-01T00:00:00Z"}' >"$fake/state"
+	started "$fake/docker" run img >/dev/null
+	is "docker: OOMKilled is proof of a memory limit" "$(field "$v" limit.limit) $(field "$v" limit.certainty)" "memory proven"
+	echo '{"Status":"running","Running":true,"StartedAt":"2026-01-01T00:00:00Z"}' >"$fake/state"
+	started "$fake/docker" run lost >/dev/null
+	is "docker: the client is gone, the container runs: lost" "$(field "$v" verdict) $(field "$v" stage)" "runner_failed lost"
+	is "docker: and the container is ended" "$(cat "$fake/killed")" 0123456789abcdef
+
+	printf 'LoadState=loaded\nExecMainPID=77\nExecMainCode=1\nExecMainStatus=5\nResult=exit-code\n' >"$fake/show"
+	echo 5 >"$fake/exit"
+	is "systemd-run: the unit's result" "$(started "$fake/systemd-run" --wait true)" "yes null"
+	is "systemd-run: our unit is tidied up" "$(cat "$fake/reset")" "$(cat "$fake/unit")"
+	printf 'LoadState=loaded\nExecMainPID=77\nExecMainCode=1\nExecMainStatus=226\nResult=exit-code\n' >"$fake/show"
+	echo 226 >"$fake/exit"
+	: >"$fake/journal"
+	is "systemd-run: 226 may be the command's own" "$(started "$fake/systemd-run" --wait true)" "unknown null"
+	echo 'x.service: Failed at step NAMESPACE spawning true: No such file or directory' >"$fake/journal"
+	is "systemd-run: unless the journal says that a step failed" "$(started "$fake/systemd-run" --wait true)" "no runner-record"
+	chmod 757 "$fake/docker"
+	is "docker: a client that others can change proves nothing" "$(started "$fake/docker" run --cidfile=/nonexistent/x img | cut -d' ' -f1)" unknown
+fi
+
 # The same as a plain user.
 if [ "$(id -u)" -eq 0 ] && [ -z "${SW_TEST_AS:-}" ]; then
 	chmod 755 "$tap_dir"
