@@ -51,9 +51,10 @@ static int write_one(const char *path, const char *header, const uint8_t bytes[3
                      bool replace)
 {
 	char text[128], tmp[4200];
-	int n = snprintf(text, sizeof text, "%s", header);
-	st_hex(text + n, bytes, 32);
-	strcat(text, "\n");
+	char hex[65];
+	st_hex(hex, bytes, 32);
+	snprintf(text, sizeof text, "%s%s\n", header, hex);
+	memset(hex, 0, sizeof hex);
 	snprintf(tmp, sizeof tmp, "%s%s", path, replace ? ".new" : "");
 	if (replace)
 		unlink(tmp);

@@ -122,18 +122,19 @@ static const char *const statements[Q_COUNT] = {
     [Q_HEAD] =
         "SELECT seq, hash, sealed_seq, sealed_ns, segments, unsealed_ns FROM state WHERE id=1",
     [Q_NEWEST_KEY] = "SELECT public FROM key ORDER BY seq DESC LIMIT 1",
-    [Q_SET_HEAD] = "UPDATE state SET seq=?1, hash=?2, sealed_seq=?3, sealed_ns=?4, segments=?5,"
-                   " unsealed_ns=?6 WHERE id=1",
+    [Q_SET_HEAD] = ("UPDATE state SET seq=?1, hash=?2, sealed_seq=?3, sealed_ns=?4, segments=?5,"
+                    " unsealed_ns=?6 WHERE id=1"),
     [Q_BEGIN] = "BEGIN IMMEDIATE",
     [Q_COMMIT] = "COMMIT",
-    [Q_FIND_ID] = "SELECT seq, kind, body, hash, started_ns, origin, shape, session, reason, labels"
-                  " FROM record WHERE id=?1",
+    [Q_FIND_ID] =
+        ("SELECT seq, kind, body, hash, started_ns, origin, shape, session, reason, labels"
+         " FROM record WHERE id=?1"),
     [Q_FIND_END] = "SELECT seq, body, hash FROM record WHERE begin_seq=?1",
     [Q_OPEN_ADD] = "INSERT INTO unfinished(seq) VALUES(?1)",
     [Q_OPEN_DEL] = "DELETE FROM unfinished WHERE seq=?1",
     [Q_KEEP] = "INSERT INTO kept(seq, cut, data) VALUES(?1,?2,?3)",
-    [Q_FACTS] = "SELECT seq, started_ns, shape, origin, session, resource FROM record"
-                " WHERE seq BETWEEN ?1 AND ?2 AND kind<>1 ORDER BY seq",
+    [Q_FACTS] = ("SELECT seq, started_ns, shape, origin, session, resource FROM record"
+                 " WHERE seq BETWEEN ?1 AND ?2 AND kind<>1 ORDER BY seq"),
     [Q_ROLLUP_ADD] = "INSERT INTO rollup(id, n, lo, hi, width, data) VALUES(?1,?2,?3,?4,?5,?6)",
     [Q_KEPT] = "SELECT cut, data FROM kept WHERE seq=?1",
     [Q_ROLLUP_MAX] = "SELECT max(id) FROM rollup",
@@ -165,8 +166,8 @@ static char *make_sql(int which)
 	if (which >= Q_FIND_DICT && which < Q_MAX_DICT)
 		return sqlite3_mprintf("SELECT id FROM %s WHERE key=?1",
 		                       st_tables[which - Q_FIND_DICT].name);
-	int rows[] = {
-	    [Q_ROW - Q_ROW] = T_RECORD, [Q_SHAPE - Q_ROW] = T_SHAPE, [Q_ORIGIN - Q_ROW] = T_ORIGIN};
+	static const st_table rows[] = {T_RECORD, T_SHAPE,
+	                                T_ORIGIN}; /* of Q_ROW, Q_SHAPE, Q_ORIGIN */
 	if (which >= Q_ROW && which <= Q_ORIGIN)
 		return st_select(&st_tables[rows[which - Q_ROW]],
 		                 which == Q_ROW ? "WHERE seq=?1" : "WHERE id=?1");
@@ -581,7 +582,7 @@ int sw_store_open(sw_store **out, const char *path, unsigned flags, const sw_sto
 	s->pid = getpid();
 	s->busy_ms = o && o->busy_ms > 0 ? o->busy_ms : BUSY_MS;
 	s->segment_rows = o && o->segment_rows ? o->segment_rows : 1024;
-	s->segment_age_ns = o && o->segment_age_ns ? o->segment_age_ns : 3600ll * 1000000000;
+	s->segment_age_ns = o && o->segment_age_ns ? o->segment_age_ns : 3600LL * 1000000000;
 	s->no_seal = o && o->no_seal;
 	host_names(s);
 	int code = s->path && s->key_path && s->cache ? 0 : SW_ENOMEM;

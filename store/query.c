@@ -48,16 +48,19 @@ static int set_verdict(sw_query *q, const char *value, sw_error *err)
 
 int sw_query_set(sw_query *q, const char *key, const char *value, int64_t now, sw_error *err)
 {
-	char **text = !strcmp(key, "backend")   ? &q->backend
-	              : !strcmp(key, "level")   ? &q->level
-	              : !strcmp(key, "cause")   ? &q->cause
-	              : !strcmp(key, "session") ? &q->session
-	              : !strcmp(key, "actor")   ? &q->actor
-	              : !strcmp(key, "device")  ? &q->device
-	              : !strcmp(key, "cursor")  ? &q->cursor
-	                                        : NULL;
-	if (text)
-		return set_text(text, value, err);
+	static const struct {
+		const char *key;
+		size_t at;
+	} texts[] = {
+	    {"backend", offsetof(sw_query, backend)}, {"level", offsetof(sw_query, level)},
+	    {"cause", offsetof(sw_query, cause)},     {"session", offsetof(sw_query, session)},
+	    {"actor", offsetof(sw_query, actor)},     {"device", offsetof(sw_query, device)},
+	    {"cursor", offsetof(sw_query, cursor)}};
+	if (!q || !key || !value)
+		return sw_error_set(err, SW_EINVAL, "no filter");
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		if (strcmp(texts[i].key, key) == 0)
+			return set_text((char **)((char *)q + texts[i].at), value, err);
 	if (!strcmp(key, "since"))
 		return sw_time_parse(value, now, &q->since_ns, err);
 	if (!strcmp(key, "until"))

@@ -222,7 +222,7 @@ void rj_levels_after(sw_record_parsed *p)
 	    p->kind != SW_STORE_BEGIN &&
 	    (r->outcome.verdict == SW_RECORD_SANDBOX_UNAVAILABLE ||
 	     (r->outcome.verdict == SW_RECORD_RUNNER_FAILED && r->outcome.stage != SW_STAGE_LOST));
-	if (in->lowered && in->reason == SW_REASON_NONE && p->result->n_downgrades) {
+	if (in->lowered && in->reason == SW_REASON_NONE && p->result && p->result->n_downgrades) {
 		in->reason = SW_REASON_EXPLAINED; /* the runner itself said why */
 		p->said_reason = p->result->downgrades[0].line;
 	}

@@ -25,7 +25,7 @@ static int count_one(void *arg, const st_fact *x)
 	rp_acc *a = NULL;
 	switch (p->r->by) {
 	case RP_SESSIONS:
-		if (x->session - p->base >= p->span || x->session == 0)
+		if (x->session - p->base >= p->span || x->session == 0 || !p->direct)
 			return 0;
 		a = &p->direct[x->session - p->base];
 		a->key = x->session;
@@ -131,7 +131,9 @@ static int make_groups(sw_store *s, const struct pass *p, group **out, size_t *n
 {
 	group *g = calloc(p->table.n + 1, sizeof *g);
 	size_t k = 0;
-	int code = g ? 0 : sw_error_set(err, SW_ENOMEM, "out of memory");
+	int code = 0;
+	if (!g)
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
 	for (size_t i = 0; code == 0 && i < p->table.cap; i++) {
 		const rp_acc *a = &p->table.v[i];
 		sqlite3_stmt *q = NULL;
@@ -443,19 +445,25 @@ int rp_by_id(sw_store *s, const rp_report *r, const st_filter *f, const rp_page 
 	struct pass p = {.r = r, .shapes = &shapes, .span = span};
 	if (sessions)
 		p.direct = calloc(most < span ? most + 1 : span, sizeof *p.direct);
-	if (!t.v || (sessions && !p.direct))
-		code = sw_error_set(err, SW_ENOMEM, "out of memory");
+	if (!t.v || (sessions && !p.direct)) {
+		free(t.v);
+		free(p.direct);
+		rp_shapes_free(&shapes);
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	}
 	for (p.base = 0; code == 0 && p.base <= most; p.base += span) {
-		if (p.base)
-			sessions ? memset(p.direct, 0, span * sizeof *p.direct)
-			         : memset(p.table.v, 0, p.table.cap * sizeof *p.table.v);
+		if (p.base && sessions)
+			memset(p.direct, 0, span * sizeof *p.direct);
+		else if (p.base && p.table.v)
+			memset(p.table.v, 0, p.table.cap * sizeof *p.table.v);
 		p.table.n = 0;
 		code = st_scan(s, f, facts_needed(r), count_one, &p, err);
 		if (code == 0)
 			code = narrow(&p, err);
 		size_t n = sessions ? (most < span ? most + 1 : span) : p.table.cap;
-		for (size_t i = 0; code == 0 && i < n; i++)
-			offer(&t, sessions ? &p.direct[i] : &p.table.v[i]);
+		const rp_acc *all = sessions ? p.direct : p.table.v;
+		for (size_t i = 0; all && code == 0 && i < n; i++)
+			offer(&t, &all[i]);
 	}
 	for (size_t i = 0; code == 0 && i < t.n && i < page->limit; i++)
 		json_array_append_new(rows, id_row(s, r, &shapes, &t.v[i]));

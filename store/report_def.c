@@ -35,16 +35,27 @@
 	    BIT("sandbox_unavailable", 3)
 #define LEVELS BIT("downgrades", 4), BIT("unexplained", 5), BIT("violations", 6)
 
+/* The reports and what `help` says of them. X(name, line) */
+#define RP_LIST(X)                                                                \
+	X(summary, "the period in a few numbers")                                 \
+	X(timeline, "verdicts in equal stretches of time, oldest first")          \
+	X(verdicts, "how invocations ended")                                      \
+	X(downgrades, "what ran with less containment than requested, and why")   \
+	X(unexplained, "downgrades that nobody gave a reason for")                \
+	X(violations, "what ran below its required minimum")                      \
+	X(failures, "where the sandbox itself broke or was refused, with advice") \
+	X(denials, "what the sandbox denied: resources and operations")           \
+	X(levels, "requested and effective levels, and how they are known")       \
+	X(backends, "one line per sandbox runner")                                \
+	X(causes, "why runners failed and commands were denied")                  \
+	X(signatures, "which signatures decided")                                 \
+	X(sessions, "one line per session")                                       \
+	X(devices, "one line per device")                                         \
+	X(unfinished, "begun and never ended: running, or lost in a crash")
+
 const rp_report rp_reports[] = {
-    {"summary",
-     "the period in a few numbers",
-     RP_SUMMARY,
-     0,
-     0,
-     2,
-     {{"name", "text", 0}, {"value", "count", 0}}},
+    {"summary", RP_SUMMARY, 0, 0, 2, {{"name", "text", 0}, {"value", "count", 0}}},
     {"timeline",
-     "verdicts in equal stretches of time, oldest first",
      RP_TIMELINE,
      0,
      0,
@@ -60,14 +71,12 @@ const rp_report rp_reports[] = {
       {"unexplained", "count", 0},
       {"violations", "count", 0}}},
     {"verdicts",
-     "how invocations ended",
      RP_SHAPES,
      0,
      1,
      4,
      {S("verdict", VERDICT), COUNT, {"share", "share", RP_SHARE}, LAST}},
     {"downgrades",
-     "what ran with less containment than requested, and why",
      RP_SHAPES,
      RC_DOWNGRADE,
      7,
@@ -84,7 +93,6 @@ const rp_report rp_reports[] = {
       LAST,
       LAST_ID}},
     {"unexplained",
-     "downgrades that nobody gave a reason for",
      RP_SHAPES,
      RC_UNEXPLAINED,
      5,
@@ -99,7 +107,6 @@ const rp_report rp_reports[] = {
       LAST,
       LAST_ID}},
     {"violations",
-     "what ran below its required minimum",
      RP_SHAPES,
      RC_VIOLATION,
      6,
@@ -115,7 +122,6 @@ const rp_report rp_reports[] = {
       LAST,
       LAST_ID}},
     {"failures",
-     "where the sandbox itself broke or was refused, with advice",
      RP_SHAPES,
      RC_FAILED | RC_UNAVAILABLE,
      4,
@@ -129,7 +135,6 @@ const rp_report rp_reports[] = {
       LAST_ID,
       {"advice", "text", RP_ADVICE}}},
     {"denials",
-     "what the sandbox denied: resources and operations",
      RP_RESOURCES,
      RC_DENIED,
      3,
@@ -142,7 +147,6 @@ const rp_report rp_reports[] = {
       LAST,
       LAST_ID}},
     {"levels",
-     "requested and effective levels, and how they are known",
      RP_SHAPES,
      0,
      3,
@@ -150,21 +154,18 @@ const rp_report rp_reports[] = {
      {S("requested", REQUESTED), S("effective", EFFECTIVE), S("basis", BASIS), COUNT,
       BIT("contained", 7), LEVELS}},
     {"backends",
-     "one line per sandbox runner",
      RP_SHAPES,
      0,
      1,
      11,
      {S("backend", BACKEND), COUNT, VERDICTS, BIT("contained", 7), LEVELS, LAST}},
     {"causes",
-     "why runners failed and commands were denied",
      RP_SHAPES,
      RC_CAUSE,
      3,
      6,
      {S("cause", CAUSE), S("verdict", VERDICT), S("stage", STAGE), COUNT, LAST, LAST_ID}},
     {"signatures",
-     "which signatures decided",
      RP_SHAPES,
      RC_SIGNATURE,
      3,
@@ -172,14 +173,12 @@ const rp_report rp_reports[] = {
      {S("signature", SIGNATURE), S("backend", BACKEND), S("verdict", VERDICT), COUNT, LAST,
       LAST_ID}},
     {"sessions",
-     "one line per session",
      RP_SESSIONS,
      0,
      1,
      11,
      {{"session", "text", 0}, COUNT, VERDICTS, LEVELS, FIRST, LAST}},
     {"devices",
-     "one line per device",
      RP_ORIGINS,
      0,
      2,
@@ -192,7 +191,6 @@ const rp_report rp_reports[] = {
       FIRST,
       LAST}},
     {"unfinished",
-     "begun and never ended: running, or lost in a crash",
      RP_OPEN,
      0,
      0,
@@ -216,27 +214,10 @@ const rp_report *rp_find(const char *name)
 
 const char *const *sw_report_names(const char *const **summaries)
 {
-	static const char *const names[] = {"summary",     "timeline",   "verdicts",   "downgrades",
-	                                    "unexplained", "violations", "failures",   "denials",
-	                                    "levels",      "backends",   "causes",     "signatures",
-	                                    "sessions",    "devices",    "unfinished", NULL};
-	static const char *const lines[] = {
-	    "the period in a few numbers",
-	    "verdicts in equal stretches of time, oldest first",
-	    "how invocations ended",
-	    "what ran with less containment than requested, and why",
-	    "downgrades that nobody gave a reason for",
-	    "what ran below its required minimum",
-	    "where the sandbox itself broke or was refused, with advice",
-	    "what the sandbox denied: resources and operations",
-	    "requested and effective levels, and how they are known",
-	    "one line per sandbox runner",
-	    "why runners failed and commands were denied",
-	    "which signatures decided",
-	    "one line per session",
-	    "one line per device",
-	    "begun and never ended: running, or lost in a crash",
-	    NULL};
+#define X_NAME(name, line) #name,
+#define X_LINE(name, line) line,
+	static const char *const names[] = {RP_LIST(X_NAME) NULL};
+	static const char *const lines[] = {RP_LIST(X_LINE) NULL};
 	if (summaries)
 		*summaries = lines;
 	return names;
@@ -260,8 +241,8 @@ static uint8_t op_of(rp_shapes *x, st_cell op, st_cell kind)
 	if (i ==
 	    sizeof x->ops / sizeof *x->ops) /* callers' own kinds: the last one stands for all */
 		return (uint8_t)(i - 1);
-	strcpy(x->ops[i].operation, o);
-	strcpy(x->ops[i].kind, k);
+	memcpy(x->ops[i].operation, o, sizeof o);
+	memcpy(x->ops[i].kind, k, sizeof k);
 	x->n_ops++;
 	return (uint8_t)i;
 }

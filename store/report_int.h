@@ -67,7 +67,7 @@ enum {
 };
 
 typedef struct rp_report {
-	const char *name, *summary;
+	const char *name;
 	rp_by by;
 	unsigned need;  /* a shape must have one of these classes; 0: any */
 	uint8_t n_keys; /* the first so many columns make the group */

@@ -296,12 +296,9 @@ const char *const st_schema_sql =
                                                                                                           " hash BLOB NOT NULL, sealed_seq INTEGER NOT NULL, sealed_ns INTEGER NOT NULL,"
                                                                                                           " segments INTEGER NOT NULL, unsealed_ns INTEGER NOT NULL) STRICT;";
 
-#define T(nm, tg, ord, kp, num, ...)  \
-	{                             \
-		nm, tg, ord, kp, num, \
-		{                     \
-			__VA_ARGS__   \
-		}                     \
+#define T(nm, tg, ord, kp, num, ...)                                                             \
+	{                                                                                        \
+		.name = nm, .order = ord, .cols = {__VA_ARGS__}, .n = num, .tag = tg, .kept = kp \
 	}
 const st_table_def st_tables[T_COUNT] = {
     [T_STORE] = T("store", 1, "seq", true, 3, "uuid", "at_ns", "program"),

@@ -65,30 +65,29 @@ typedef struct sw_label {
 typedef struct sw_outcome {
 	sw_record_verdict verdict;
 	int rule; /* 0: not given */
-	sw_stage stage;
 	sw_str cause, signature;
+	sw_str line; /* raw bytes; only with has_line */
+	uint64_t line_number, offset;
+	sw_str resource, resource_kind;
+	uint64_t denied_lines;
+	uint64_t output_size, output_lines;
+	/* {"downgrades":[..],"observations":[..],"faults":[..]} of the output object, or NULL */
+	const json_t *detail;
+	sw_exit exit; /* only with has_exit */
+	sw_stage stage;
 	sw_confidence confidence;
 	sw_evidence evidence;
 	sw_source evidence_source;
 	sw_started started;
-	bool has_line;
-	sw_str line; /* raw bytes */
-	bool line_truncated;
-	uint64_t line_number, offset;
 	sw_operation operation;
-	sw_str resource, resource_kind;
-	uint64_t denied_lines;
 	sw_limit_kind limit;
 	sw_certainty limit_certainty;
 	sw_enforcement enforcement;
-	sw_exit exit;
-	bool has_exit; /* false: nothing is known (refused before spawn) */
-	uint64_t output_size, output_lines;
-	bool has_output_digest;
 	uint8_t output_digest[32]; /* SHA-256 of the raw output; made by the store where `output` is
 	                              given */
-	/* {"downgrades":[..],"observations":[..],"faults":[..]} of the output object, or NULL */
-	const json_t *detail;
+	bool has_output_digest;
+	bool has_line, line_truncated;
+	bool has_exit; /* false: nothing is known (refused before spawn) */
 } sw_outcome;
 
 /* Copies the scalar fields; strings stay borrowed from r. detail is left NULL. */

@@ -31,11 +31,11 @@ typedef enum {
 
 typedef struct st_table_def {
 	const char *name;
-	uint8_t tag;       /* in the hash; never reused */
 	const char *order; /* the primary key; grows with seq */
-	bool kept;         /* rows outlive pruning */
-	uint8_t n;
 	const char *cols[ST_COLS_MAX];
+	uint8_t n;
+	uint8_t tag; /* in the hash; never reused */
+	bool kept;   /* rows outlive pruning */
 } st_table_def;
 extern const st_table_def st_tables[T_COUNT];
 

@@ -575,6 +575,19 @@ json_t *vf_report(vf *v, int status)
 	json_object_set_new(o, "segments", json_integer((json_int_t)v->segments));
 	json_object_set_new(o, "key", *print ? json_string(print) : json_null());
 	json_object_set_new(o, "key_pinned", json_boolean(v->has_pin));
+	json_t *anchors = json_array();
+	for (size_t i = 0; i < v->n_anchors; i++) {
+		const vf_anchor *a = &v->anchors[i];
+		json_t *x = json_object();
+		json_object_set_new(x, "seq", json_integer((json_int_t)a->seq));
+		/* what was pruned cannot be compared any more; the prune row says that it was */
+		json_object_set_new(x, "state",
+		                    json_string(a->met                   ? "checked"
+		                                : a->seq <= v->pruned_to ? "pruned"
+		                                                         : "not_there"));
+		json_array_append_new(anchors, x);
+	}
+	json_object_set_new(o, "anchors", anchors);
 	json_object_set(o, "pruned", v->pruned);
 	json_object_set(o, "findings", v->findings);
 	uint64_t n = 0;

@@ -524,6 +524,39 @@ static int count_ids(void *arg, json_t *o)
 	return 0;
 }
 
+/* Every listed report can be run, and has columns with the kinds that the table knows. */
+static void test_names(void **state)
+{
+	(void)state;
+	static const char *const kinds[] = {"text",  "set", "count",  "time",
+	                                    "share", "id",  "command"};
+	const char *const *lines, *const *names = sw_report_names(&lines);
+	sw_store *s = open_rw(path, NULL);
+	fill_plain(s);
+	size_t n = 0;
+	for (; names[n]; n++) {
+		json_t *j = NULL, *c;
+		size_t i;
+		assert_non_null(lines[n]);
+		assert_int_equal(sw_store_report(s, names[n], NULL, &j, NULL), 0);
+		assert_string_equal(text_of(j, "report"), names[n]);
+		json_array_foreach(json_object_get(j, "columns"), i, c)
+		{
+			bool known = false;
+			for (size_t k = 0; k < 7; k++)
+				known |= strcmp(kinds[k], text_of(c, "kind")) == 0;
+			assert_true(known);
+			const json_t *row = json_array_get(json_object_get(j, "rows"), 0);
+			if (row)
+				assert_non_null(json_object_get(row, text_of(c, "name")));
+		}
+		json_decref(j);
+	}
+	assert_int_equal(n, 15);
+	assert_null(lines[n]);
+	sw_store_close(s);
+}
+
 static void test_paging(void **state)
 {
 	(void)state;
@@ -729,13 +762,21 @@ static void test_kept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(test_modes),           T(test_columns_are_covered),
-	    T(test_begin_and_end),   T(test_group),
-	    T(test_refused),         T(test_vocabulary),
-	    T(test_hostile),         T(test_limits),
-	    T(test_reports),         T(test_paging),
-	    T(test_events_and_fork), T(test_lock_is_waited_for),
-	    T(test_migrations),      T(test_kept),
+	    T(test_modes),
+	    T(test_columns_are_covered),
+	    T(test_begin_and_end),
+	    T(test_group),
+	    T(test_refused),
+	    T(test_vocabulary),
+	    T(test_hostile),
+	    T(test_limits),
+	    T(test_reports),
+	    T(test_paging),
+	    T(test_names),
+	    T(test_events_and_fork),
+	    T(test_lock_is_waited_for),
+	    T(test_migrations),
+	    T(test_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
