@@ -116,7 +116,7 @@ const char *sw_level_name(const sw_level_set *set, sw_str family, uint32_t guara
 	const sw_level_def *best = NULL;
 	for (size_t i = 0; named && i < set->n; i++) {
 		const sw_level_def *l = &set->levels[i];
-		if (!l->guarantees || strcmp(l->family, named->family) ||
+		if (!l->guarantees || strcmp(l->family, named->family) != 0 ||
 		    (l->guarantees & ~guarantees))
 			continue;
 		if (!best || level_count(l->guarantees) > level_count(best->guarantees))

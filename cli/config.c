@@ -143,7 +143,7 @@ static int add_value(reader *c, yaml_node_t *n, const char *option)
 /* `run` wraps only what was asked for with --sandbox; the section says how. */
 static bool asks_for_sandbox(const reader *c)
 {
-	for (int i = 1; i < c->argc && strcmp(c->argv[i], "--"); i++)
+	for (int i = 1; i < c->argc && strcmp(c->argv[i], "--") != 0; i++)
 		if (!strcmp(c->argv[i], "--sandbox") || !strncmp(c->argv[i], "--sandbox=", 10))
 			return true;
 	return false;
@@ -151,7 +151,7 @@ static bool asks_for_sandbox(const reader *c)
 
 static int read_sandbox(reader *c, yaml_node_t *map)
 {
-	bool applies = strcmp(c->verb->name, "run") || asks_for_sandbox(c);
+	bool applies = strcmp(c->verb->name, "run") != 0 || asks_for_sandbox(c);
 	if (map->type != YAML_MAPPING_NODE)
 		return refuse(c, map, "sandbox is a mapping: kind, network, readable, ...", NULL);
 	for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top;
@@ -159,7 +159,7 @@ static int read_sandbox(reader *c, yaml_node_t *map)
 		char key[64];
 		yaml_node_t *k = node(c, p->key), *v = node(c, p->value);
 		size_t i = 0, n = sizeof(sandbox_keys) / sizeof(*sandbox_keys);
-		while (i < n && (!key_of(k, key) || strcmp(sandbox_keys[i].key, key)))
+		while (i < n && (!key_of(k, key) || strcmp(sandbox_keys[i].key, key) != 0))
 			i++;
 		if (i == n)
 			return refuse(c, k, "unknown key in sandbox",
@@ -214,7 +214,7 @@ static int read_top(reader *c)
 			size_t i = 0, n = sizeof(shared) / sizeof(*shared);
 			/* `signatures` is a verb too: a mapping is its section */
 			while (i < n &&
-			       (strcmp(shared[i].key, key) || v->type == YAML_MAPPING_NODE))
+			       (strcmp(shared[i].key, key) != 0 || v->type == YAML_MAPPING_NODE))
 				i++;
 			bool section = i == n && !strcmp(key, "sandbox");
 			bool verb = i == n && !section && cli_verb_find(key);
@@ -285,11 +285,12 @@ static int read_it(reader *c, const struct stat *st)
 	char *bytes = NULL;
 	size_t n = 0;
 	int rc = trusted(c, st);
-	c->out = rc ? NULL : calloc((size_t)c->argc + CLI_CONFIG_OPTIONS_MAX + 1, sizeof(*c->out));
-	if (!rc && !c->out)
-		rc = sw_error_set(c->err, SW_ENOMEM, "out of memory");
-	if (!rc)
-		rc = sw_read_file(c->file, CLI_CONFIG_MAX, &bytes, &n, c->err);
+	if (rc)
+		return rc;
+	c->out = calloc((size_t)c->argc + CLI_CONFIG_OPTIONS_MAX + 1, sizeof(*c->out));
+	if (!c->out)
+		return sw_error_set(c->err, SW_ENOMEM, "out of memory");
+	rc = sw_read_file(c->file, CLI_CONFIG_MAX, &bytes, &n, c->err);
 	if (!rc) {
 		c->out[c->n++] = c->argv[0];
 		rc = parse(c, bytes, n);

@@ -38,7 +38,7 @@ static void put_quoted(FILE *to, const char *z)
 static json_t *strings_json(char *const *v, size_t n)
 {
 	json_t *a = json_array();
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; v && i < n; i++)
 		json_array_append_new(a, sw_json_text(sw_str_of(v[i])));
 	return a;
 }
@@ -47,7 +47,7 @@ static json_t *strings_json(char *const *v, size_t n)
 static json_t *argv_b64_json(char *const *v, size_t n)
 {
 	bool all = true;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; v && i < n; i++)
 		all = all && sw_utf8_valid(v[i], strlen(v[i]));
 	if (all)
 		return NULL;
@@ -127,7 +127,7 @@ static int parse(confine_args *c, const cli_verb *self, int argc, char **argv)
 			/* the command: this and everything after it */
 			if (c->has_argv)
 				return cli_usage_error(self, "the command is given twice");
-			c->argc = (size_t)(argc - a.at + 1);
+			c->argc = (size_t)argc - (size_t)a.at + 1;
 			c->argv = calloc(c->argc + 1, sizeof(*c->argv));
 			for (size_t i = 0; c->argv && i < c->argc; i++)
 				c->argv[i] = sw_str_of(argv[a.at - 1 + (int)i]);
@@ -236,14 +236,14 @@ static int build(confine_args *c)
 	size_t n_env = 0, n = 0;
 	while (s->envp && s->envp[n_env])
 		n_env++;
-	bool clean =
-	    !c->json && s->envp && strcmp(s->backend, "docker") && strcmp(s->backend, "podman");
+	bool clean = !c->json && s->envp && strcmp(s->backend, "docker") != 0 &&
+	             strcmp(s->backend, "podman") != 0;
 	sw_str *parts = calloc(n_env + s->argc + 3, sizeof(*parts));
 	char **plain = calloc(n_env + s->argc + 3, sizeof(*plain)), **merged = NULL;
 	if (parts && plain) {
 		if (clean) {
-			plain[n++] = (char *)(uintptr_t) "/usr/bin/env";
-			plain[n++] = (char *)(uintptr_t) "-i";
+			plain[n++] = (char *)"/usr/bin/env";
+			plain[n++] = (char *)"-i";
 			for (size_t i = 0; i < n_env; i++)
 				plain[n++] = s->envp[i];
 		}

@@ -159,7 +159,7 @@ static int parse(gate *g, const cli_verb *self, int argc, char **argv)
 			if (!(v = cli_args_value(&a)))
 				return CLI_USAGE;
 			g->full = !strcmp(v, "full");
-			if (!g->full && strcmp(v, "partial"))
+			if (!g->full && strcmp(v, "partial") != 0)
 				return cli_usage_error(self, "--require takes full or partial");
 			continue;
 		}

@@ -66,8 +66,8 @@ static int spawn_child(const pb_command *c, int in, int out, pid_t *pid)
 		argc++;
 	if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 || chdir(c->cwd ? c->cwd : "/"))
 		_exit(125);
-	environ = (char **)(uintptr_t)c->envp;
-	_exit(c->child(argc, (char **)(uintptr_t)c->argv));
+	environ = (char **)c->envp;
+	_exit(c->child(argc, (char **)c->argv));
 }
 
 static void keep(pb_outcome *o, const char *p, size_t n)

@@ -33,7 +33,7 @@ static void ask(const pr_call *c, const sw_backend_status *b, const char *const 
 {
 	char *argv[8] = {b->path};
 	for (size_t i = 0; i < 6 && args[i]; i++)
-		argv[i + 1] = (char *)(uintptr_t)args[i];
+		argv[i + 1] = (char *)args[i];
 	pr_spawn(c, NULL, argv, NULL, o);
 }
 
@@ -138,7 +138,7 @@ static void run_step(const pr_call *c, sw_backend_status *b)
 		/* argv[0] is the client, argv[1] is "run" */
 		argv[0] = built->argv[0];
 		argv[1] = built->argv[1];
-		argv[2] = (char *)(uintptr_t) "--name";
+		argv[2] = (char *)"--name";
 		argv[3] = name;
 		memcpy(argv + 4, built->argv + 2, (built->argc - 2) * sizeof(*argv));
 		pb_outcome o;

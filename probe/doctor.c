@@ -161,7 +161,7 @@ static void check_kernel(const sw_status *s, list *l)
 		    "sudo sysctl -w kernel.unprivileged_userns_clone=1");
 	const char *apparmor = fact(s, "apparmor_restrict_unprivileged_userns");
 	const sw_backend_status *bwrap = sw_status_backend(s, "bwrap");
-	if (apparmor && strcmp(apparmor, "0"))
+	if (apparmor && strcmp(apparmor, "0") != 0)
 		fix(check(l, "kernel.apparmor-userns",
 		          usable(bwrap) ? SW_CHECK_INFO : SW_CHECK_WARNING,
 		          "AppArmor restricts user namespaces of unprivileged programs"),
@@ -178,7 +178,7 @@ static void check_kernel(const sw_status *s, list *l)
 		          n),
 		    "a kernel of 6.2 or later with landlock in its list of security modules "
 		    "(lsm=)");
-	if (strcmp(s->context.container, "none"))
+	if (strcmp(s->context.container, "none") != 0)
 		check(l, "host.container", SW_CHECK_INFO,
 		      "this runs inside a container (%s): runners may have less rights than on the "
 		      "host",

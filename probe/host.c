@@ -33,6 +33,7 @@ static sw_host_fact *add(facts *f, const char *id, const char *source)
 /* A file in full, at most n - 1 bytes, the last newline cut. Returns 0 or an errno. */
 static int slurp(const char *file, char *out, size_t n)
 {
+	out[0] = '\0';
 	int fd = open(file, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno;
@@ -281,7 +282,7 @@ static void os_value(const char *text, const char *key, char *out, size_t n)
 {
 	size_t len = strlen(key);
 	for (const char *p = text; p && *p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL) {
-		if (strncmp(p, key, len) || p[len] != '=')
+		if (strncmp(p, key, len) != 0 || p[len] != '=')
 			continue;
 		p += len + 1;
 		char quote = *p == '"' || *p == '\'' ? *p++ : '\0';

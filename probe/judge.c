@@ -215,7 +215,7 @@ void pr_version(const pr_call *c, sw_backend_status *b, const char *option)
 {
 	pb_outcome o;
 	char line[200];
-	char *argv[] = {b->path, (char *)(uintptr_t)option, NULL};
+	char *argv[] = {b->path, (char *)option, NULL};
 	pr_spawn(c, NULL, argv, NULL, &o);
 	pr_first_line(&o, line, sizeof(line));
 	if (o.spawned && !o.timed_out && o.code == 0) {

@@ -124,13 +124,13 @@ static void prove(const pr_call *c, sw_backend_status *b, pf_proof *p, const bun
 	args[n++] = id;
 	args[n] = NULL;
 	pb_outcome o, gone;
-	pr_spawn(c, p, (char *const *)(uintptr_t)args, NULL, &o);
+	pr_spawn(c, p, (char *const *)args, NULL, &o);
 	pr_conclude(c, b, p, &o, EXPECTED, EXPECTED | SW_G(TREE_KILL), SW_PROBE_FULL);
 	args[head] = "delete";
 	args[head + 1] = "--force";
 	args[head + 2] = id;
 	args[head + 3] = NULL;
-	pr_spawn(c, NULL, (char *const *)(uintptr_t)args, NULL, &gone);
+	pr_spawn(c, NULL, (char *const *)args, NULL, &gone);
 	pb_outcome_free(&gone);
 	pb_outcome_free(&o);
 }

@@ -194,7 +194,7 @@ int sw_probe_choose(sw_backend_status **chosen, const sw_probe_options *opts, ui
 	sw_backend_status *b = calloc(1, sizeof(*b));
 	for (size_t i = 0; b && i < sizeof(order) / sizeof(*order); i++) {
 		const pr_backend *from = pr_backend_find(order[i]);
-		if (!from->here || (opts->only && strcmp(opts->only, order[i])))
+		if (!from->here || (opts->only && strcmp(opts->only, order[i]) != 0))
 			continue;
 		look(&c, from, b);
 		probe(&c, from, b);

@@ -81,7 +81,7 @@ static void prove(const pr_call *c, sw_backend_status *b, const wrapper *w, pf_p
 void pr_probe_wrapper(const pr_call *c, sw_backend_status *b)
 {
 	for (size_t i = 0; i < sizeof(wrappers) / sizeof(*wrappers); i++) {
-		if (strcmp(wrappers[i].id, b->id))
+		if (strcmp(wrappers[i].id, b->id) != 0)
 			continue;
 		pf_proof p;
 		sw_error e;

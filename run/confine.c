@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const cf_builder *const builders[] = {&cf_bwrap, &cf_landlock, &cf_podman, &cf_docker,
-                                             &cf_seatbelt};
-#define N_BUILDERS (sizeof(builders) / sizeof(*builders))
+static const cf_builder *const builders[] = {&cf_bwrap,  &cf_landlock, &cf_podman,
+                                             &cf_docker, &cf_seatbelt, NULL};
 
 /* /etc is readable though it names accounts and hosts: nothing resolves without it. */
 const char *const cf_system_folders[] = {"/usr",   "/bin",    "/sbin", "/lib", "/lib32",
@@ -425,7 +424,7 @@ int sw_confine(sw_confined **out, const char *backend, const sw_confine_policy *
                const sw_str *argv, size_t argc, sw_error *err)
 {
 	const cf_builder *with = NULL;
-	for (size_t i = 0; i < N_BUILDERS; i++)
+	for (size_t i = 0; builders[i]; i++)
 		if (backend && !strcmp(builders[i]->backend, backend))
 			with = builders[i];
 	int rc = check_argv(argv, argc, err);
@@ -469,7 +468,7 @@ void sw_confined_free(sw_confined *c)
 	sw_argv_free(c->envp);
 	sw_argv_free(c->writable_roots);
 	sw_argv_free(c->private_roots);
-	free((char *)(uintptr_t)c->cwd);
+	free((char *)c->cwd);
 	free(c);
 }
 
@@ -500,7 +499,7 @@ sw_confine_capability sw_confine_capabilities(const sw_confine_policy *policy, c
 	sw_confine_capability c = {true, true, true};
 	if (policy->mode == SW_MODE_DANGER_FULL_ACCESS)
 		return c;
-	for (size_t i = 0; i < N_BUILDERS; i++)
+	for (size_t i = 0; builders[i]; i++)
 		if (!strcmp(builders[i]->backend, backend) &&
 		    (builders[i]->guarantees & SW_G(NETWORK)))
 			c.can_reach_network = policy->network || !proved;

@@ -56,7 +56,8 @@ int sw_confine_host_read(sw_confine_host *out, sw_error *err)
 	/* accounts of services name a home that is not there: then $HOME is what there is */
 	const char *const homes[] = {home, getenv("HOME")};
 	for (size_t i = 0; i < 2 && !out->home; i++)
-		if (homes[i] && *homes[i] == '/' && realpath(homes[i], real) && strcmp(real, "/") != 0)
+		if (homes[i] && *homes[i] == '/' && realpath(homes[i], real) &&
+		    strcmp(real, "/") != 0)
 			out->home = strdup(real);
 
 	for (size_t i = 0; i < sizeof(private_files) / sizeof(*private_files); i++)

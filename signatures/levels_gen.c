@@ -262,7 +262,7 @@ int main(int argc, char **argv)
 		const char *key = text(&g, node(&g, p->key));
 		yaml_node_t *v = node(&g, p->value);
 		if (!strcmp(key, "schema")) {
-			if (strcmp(text(&g, v), "1"))
+			if (strcmp(text(&g, v), "1") != 0)
 				refuse(&g, v, "schema is 1", NULL);
 			schema = true;
 		} else if (!strcmp(key, "levels") && v->type == YAML_SEQUENCE_NODE) {
