@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { SELF_PATHS_MAX = 64 };
+
 /* ---- Landlock: own constants, for headers are older than kernels ---- */
 
 #ifndef __NR_landlock_create_ruleset
@@ -26,6 +28,7 @@
 #define LL_WRITE_FILE (1ull << 1)
 #define LL_READ_FILE (1ull << 2)
 #define LL_READ_DIR (1ull << 3)
+#define LL_REMOVE_FILE (1ull << 5)
 #define LL_TRUNCATE (1ull << 14)
 
 typedef struct ll_ruleset {
@@ -38,7 +41,7 @@ typedef struct ll_beneath {
 } __attribute__((packed)) ll_beneath;
 
 /* Rights that each ABI can restrict: kernel documentation, userspace-api/landlock. */
-static ll_ruleset handled(int abi, bool network)
+static ll_ruleset handled(int abi, bool service)
 {
 	static const uint64_t fs[] = {0,
 	                              (1ull << 13) - 1,
@@ -47,10 +50,13 @@ static ll_ruleset handled(int abi, bool network)
 	                              (1ull << 15) - 1,
 	                              (1ull << 16) - 1};
 	ll_ruleset r = {.fs = fs[abi < 5 ? abi : 5]};
-	if (abi >= 4 && !network)
-		r.net = 3;
-	if (abi >= 6)
-		r.scoped = 3;
+	if (abi >= 4)
+		r.net = 3; /* bind and connect; accepting on what listens already is neither */
+	if (abi >= 6) {
+		const char *notify = service ? getenv("NOTIFY_SOCKET") : NULL;
+		/* signals to others, and abstract sockets, where the manager's is none */
+		r.scoped = notify && *notify == '@' ? 2 : 3;
+	}
 	return r;
 }
 
@@ -74,8 +80,15 @@ static bool allow(int ruleset, const char *path, uint64_t rights)
 	return ok;
 }
 
-static bool landlock(sw_self_profile profile, const char *const *readable,
-                     const char *const *writable)
+static uint64_t rights(sw_self_access access, uint64_t known)
+{
+	static const uint64_t of[] = {[SW_SELF_READ] = LL_READ_FILE | LL_READ_DIR,
+	                              [SW_SELF_WRITE] = ~LL_EXECUTE,
+	                              [SW_SELF_REMOVE] = LL_REMOVE_FILE};
+	return of[access] & known;
+}
+
+static bool landlock(sw_self_profile profile, const sw_self_path *paths, size_t n)
 {
 	long abi = syscall(__NR_landlock_create_ruleset, NULL, 0, LL_VERSION_FLAG);
 	if (abi < 1)
@@ -85,10 +98,8 @@ static bool landlock(sw_self_profile profile, const char *const *readable,
 	if (fd < 0)
 		return false;
 	bool ok = true;
-	for (size_t i = 0; readable && readable[i] && ok; i++)
-		ok = allow(fd, readable[i], LL_READ_FILE | LL_READ_DIR);
-	for (size_t i = 0; writable && writable[i] && ok; i++)
-		ok = allow(fd, writable[i], r.fs & ~LL_EXECUTE);
+	for (size_t i = 0; i < n && ok; i++)
+		ok = !paths[i].path || allow(fd, paths[i].path, rights(paths[i].access, r.fs));
 	ok = ok && syscall(__NR_landlock_restrict_self, fd, 0) == 0;
 	close(fd);
 	return ok;
@@ -137,6 +148,7 @@ static const int pure_calls[] = {
     __NR_sched_yield,
     __NR_prlimit64,
     __NR_membarrier,
+    __NR_sysinfo,
 };
 
 /* What an SQLite reader does besides. */
@@ -185,9 +197,17 @@ static const int service_denied[] = {
     __NR_acct,
     __NR_quotactl,
     __NR_open_by_handle_at,
+    __NR_io_uring_setup, /* its operations pass no filter */
+#ifdef __NR_fork
+    __NR_fork,
+    __NR_vfork,
+#endif
 };
 
-enum { PROGRAM_MAX = 160 };
+enum { PROGRAM_MAX = 256 };
+
+/* Both architectures are little endian: the low half of a 64-bit argument comes first. */
+#define ARG_LOW(n) (offsetof(struct seccomp_data, args) + 8 * (n))
 
 typedef struct program {
 	struct sock_filter code[PROGRAM_MAX];
@@ -210,6 +230,30 @@ static void on_calls(program *p, const int *calls, size_t n, uint32_t action)
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
+/* Calls of a service that are refused by their arguments. The number is loaded. */
+static void service_arguments(program *p, uint32_t refuse)
+{
+#ifdef __x86_64__
+	/* the same calls under the numbers of x32 */
+	emit(p, BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000u);
+	emit(p, BPF_RET | BPF_K, 0, 0, refuse);
+#endif
+	/* its flags are out of reach: the C library falls back to clone() */
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, __NR_clone3);
+	emit(p, BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | ENOSYS);
+	/* a process or namespace of its own, where only threads are needed */
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, __NR_clone);
+	emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, ARG_LOW(0));
+	emit(p, BPF_JMP | BPF_JSET | BPF_K, 0, 1, 0x10000u /* CLONE_THREAD */);
+	emit(p, BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW);
+	emit(p, BPF_RET | BPF_K, 0, 0, refuse);
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, __NR_socket);
+	emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, ARG_LOW(0));
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 1 /* AF_UNIX */);
+	emit(p, BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW);
+	emit(p, BPF_RET | BPF_K, 0, 0, refuse);
+}
+
 static bool seccomp(sw_self_profile profile)
 {
 	program p = {.n = 0};
@@ -220,6 +264,7 @@ static bool seccomp(sw_self_profile profile)
 	emit(&p, BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
 	if (profile == SW_SELF_SERVICE) {
 		on_calls(&p, service_denied, COUNT(service_denied), refuse);
+		service_arguments(&p, refuse);
 		emit(&p, BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW);
 	} else {
 		on_calls(&p, pure_calls, COUNT(pure_calls), SECCOMP_RET_ALLOW);
@@ -240,18 +285,29 @@ static bool seccomp(sw_self_profile profile)
 }
 #endif
 
-sw_self_result sw_self_sandbox(sw_self_profile profile, const char *const *readable,
-                               const char *const *writable)
+sw_self_result sw_self_sandbox_paths(sw_self_profile profile, const sw_self_path *paths, size_t n)
 {
 	sw_self_result r = {false, false};
 #ifdef SW_NO_SELF_SANDBOX /* run-times of sanitizers and coverage need the system until the end */
-	(void)profile, (void)readable, (void)writable;
+	(void)profile, (void)paths, (void)n;
 	return r;
 #endif
 	const char *off = getenv("SANDWITNESS_NO_SELF_SANDBOX");
 	if ((off && off[0] && strcmp(off, "0") != 0) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return r;
-	r.landlock = landlock(profile, readable, writable);
+	r.landlock = landlock(profile, paths, n);
 	r.seccomp = seccomp(profile);
 	return r;
+}
+
+sw_self_result sw_self_sandbox(sw_self_profile profile, const char *const *readable,
+                               const char *const *writable)
+{
+	sw_self_path paths[SELF_PATHS_MAX];
+	size_t n = 0;
+	for (size_t i = 0; readable && readable[i] && n < SELF_PATHS_MAX; i++)
+		paths[n++] = (sw_self_path){readable[i], SW_SELF_READ};
+	for (size_t i = 0; writable && writable[i] && n < SELF_PATHS_MAX; i++)
+		paths[n++] = (sw_self_path){writable[i], SW_SELF_WRITE};
+	return sw_self_sandbox_paths(profile, paths, n);
 }

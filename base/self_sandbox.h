@@ -16,8 +16,20 @@
 typedef enum {
 	SW_SELF_PURE,   /* descriptors that are open already, memory, nothing else */
 	SW_SELF_READER, /* and files below the paths given */
-	SW_SELF_SERVICE /* and sockets and threads, but no program is started */
+	SW_SELF_SERVICE /* and threads, and the listening sockets it has; it starts no program,
+	                   and opens no connection but on unix sockets */
 } sw_self_profile;
+
+typedef enum {
+	SW_SELF_READ,
+	SW_SELF_WRITE, /* and read, make, remove; never execute */
+	SW_SELF_REMOVE /* files in a folder, and nothing else: a socket's own, at the end */
+} sw_self_access;
+
+typedef struct sw_self_path {
+	const char *path; /* a folder with all below it, or a file; absent ones are passed over */
+	sw_self_access access;
+} sw_self_path;
 
 typedef struct sw_self_result {
 	bool landlock, seccomp; /* what is in force */
@@ -30,5 +42,10 @@ typedef struct sw_self_result {
  */
 sw_self_result sw_self_sandbox(sw_self_profile profile, const char *const *readable,
                                const char *const *writable);
+/*
+ * The same with each path's own access. Holds for the calling thread and the threads and
+ * processes it starts later: call it before there are others.
+ */
+sw_self_result sw_self_sandbox_paths(sw_self_profile profile, const sw_self_path *paths, size_t n);
 
 #endif

@@ -19,6 +19,8 @@ int store_option(store_options *o, cli_args *a)
 		return o->json = true;
 	if (strcmp(a->name, "csv") == 0)
 		return o->csv = true;
+	if (strcmp(a->name, "no-self-sandbox") == 0)
+		return o->confine.off = true;
 	bool db = strcmp(a->name, "db") == 0, server = strcmp(a->name, "server") == 0;
 	bool filter = false;
 	for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
@@ -37,6 +39,7 @@ int store_option(store_options *o, cli_args *a)
 	if (!o->params.max)
 		sw_buf_init(&o->params, 1 << 16);
 	cli_server_param(&o->params, name, value);
+	o->filtered = true;
 	sw_error err = {0};
 	if (sw_query_set(&o->q, name, value, sw_now_ns(), &err) == 0)
 		return 1;
@@ -78,6 +81,16 @@ sw_store *store_open_cli(const char *db, unsigned flags, int *status)
 	}
 	if (sw_store_open(&s, path, flags, NULL, &err) != 0)
 		*status = cli_fail(&err);
+	free(path);
+	return s;
+}
+
+sw_store *store_open_confined(const store_options *o, int *status)
+{
+	sw_store *s = store_open_cli(o->db, SW_STORE_READ, status);
+	char *path = s ? cli_db_path(o->db) : NULL;
+	if (path)
+		store_confine_now(&o->confine, path, NULL);
 	free(path);
 	return s;
 }
@@ -124,19 +137,20 @@ static size_t width_of(const char *z)
 	return w;
 }
 
-/* Cuts to at most `max` columns, with an ellipsis. */
-static void cut_to(char *z, size_t max)
+/* Bytes of z to print in at most `max` columns; *cut: an ellipsis follows them. */
+static size_t cut_to(const char *z, size_t max, bool *cut)
 {
-	if (width_of(z) <= max || max < 2)
-		return;
 	size_t n = strlen(z);
-	while (n > 0 && width_of(z) > max - 1) {
+	char *copy = NULL;
+	*cut = width_of(z) > max && max >= 2 && (copy = strdup(z)) != NULL;
+	while (*cut && n > 0 && width_of(copy) > max - 1) {
 		do {
 			n--;
-		} while (n > 0 && ((unsigned char)z[n] & 0xc0) == 0x80);
-		z[n] = 0;
+		} while (n > 0 && ((unsigned char)copy[n] & 0xc0) == 0x80);
+		copy[n] = 0;
 	}
-	strcat(z, "\xe2\x80\xa6"); /* there is room: something was cut that took as much */
+	free(copy);
+	return n;
 }
 
 static char *joined(const json_t *a, const char *with)
@@ -224,11 +238,11 @@ static void fit(size_t *w, const json_t *columns, size_t n, size_t room)
 	}
 }
 
-static void put_cell(FILE *to, char *z, size_t w, bool right, bool last)
+static void put_cell(FILE *to, const char *z, size_t w, bool right, bool last)
 {
-	cut_to(z, w);
-	size_t have = width_of(z), pad = w > have ? w - have : 0;
-	fprintf(to, "%*s%s", right ? (int)pad : 0, "", z);
+	bool cut;
+	size_t n = cut_to(z, w, &cut), have = cut ? w : width_of(z), pad = w > have ? w - have : 0;
+	fprintf(to, "%*s%.*s%s", right ? (int)pad : 0, "", (int)n, z, cut ? "\xe2\x80\xa6" : "");
 	if (!last)
 		fprintf(to, "%*s  ", right ? 0 : (int)pad, "");
 }

@@ -5,23 +5,28 @@
 #define SW_STORE_CLI_H
 
 #include "args.h"
+#include "store_confine.h"
 #include "store.h"
 
 #define STORE_FILTER_USAGE                                                             \
 	"[--since T] [--until T] [--backend B] [--verdict V] [--level L] [--cause C] " \
 	"[--session S] [--actor A] [--device D] [--label K=V] [--limit N] [--cursor C]"
-#define STORE_FILTER_HELP                                                                        \
-	"  --since T, --until T   now, recent, today, yesterday, this-week, week-ago, 24h, RFC " \
-	"3339\n"                                                                                 \
-	"  --backend, --verdict, --level, --cause, --session, --actor, --device VALUE\n"         \
-	"  --label K=V            may be repeated: all must match\n"                             \
+#define STORE_FILTER_HELP                                                                          \
+	"  --since T, --until T   now, recent, today, yesterday, this-week, week-ago, 24h, RFC "   \
+	"3339\n"                                                                                   \
+	"  --backend, --verdict, --level, --cause, --session, --actor, --device VALUE\n"           \
+	"  --label K=V            may be repeated: all must match\n"                               \
 	"  --server unix:PATH     ask a running service (sandwitness serve) instead of the file\n" \
 	"  --limit N              rows at most (50); --cursor C: the page after, from \"next\"\n"
 
+#define STORE_CONFINE_HELP \
+	"  --no-self-sandbox      keep other files, the network and programs within reach\n"
+
 typedef struct store_options {
 	const char *db;
-	const char *server; /* NULL: the file */
-	bool json, csv;
+	const char *server;       /* NULL: the file */
+	bool json, csv, filtered; /* filtered: any filter was given */
+	store_confine confine;
 	sw_query q;
 	sw_buf params; /* the filters as a query, for the server */
 } store_options;
@@ -36,6 +41,9 @@ void store_options_free(store_options *o);
 int store_server_get(const store_options *o, const char *path, json_t **answer, sw_error *err);
 /* NULL: the error was printed and *status set. */
 sw_store *store_open_cli(const char *db, unsigned flags, int *status);
+
+/* The same for reading, and gives up everything else; store_confine_begin() came before. */
+sw_store *store_open_confined(const store_options *o, int *status);
 
 /* Prints a JSON object on one line. */
 void store_print_json(const json_t *j);

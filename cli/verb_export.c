@@ -26,24 +26,26 @@ static int export_to(sw_store *s, const store_options *o, bool csv, FILE *to)
 	return code == 0 ? CLI_OK : cli_fail(&err);
 }
 
-static int export_file(sw_store *s, const store_options *o, bool csv, const char *path)
+/* Audit data: for this user alone, and never over something else. */
+static FILE *create(const char *path, int *status)
 {
-	/* Audit data: for this user alone, and never over something else. */
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (!f) {
 		sw_error err = {0};
 		sw_error_set(&err, SW_EIO, "cannot create the export: %s", strerror(errno));
 		sw_error_more(&err, path, NULL, "name a file that does not exist yet");
-		return cli_fail(&err);
+		*status = cli_fail(&err);
 	}
-	int status = export_to(s, o, csv, f);
-	if (status == CLI_OK && fsync(fd) != 0)
+	return f;
+}
+
+static int finish(FILE *f, int status)
+{
+	if (status == CLI_OK && fsync(fileno(f)) != 0)
 		status = CLI_IO;
 	if (fclose(f) != 0)
 		status = CLI_IO;
-	if (status != CLI_OK)
-		unlink(path);
 	return status;
 }
 
@@ -74,16 +76,24 @@ static int run(int argc, char **argv)
 	bool csv = o.csv || (format && strcmp(format, "csv") == 0);
 	if (status == CLI_OK && format && !csv && strcmp(format, "ndjson") != 0)
 		status = cli_usage_error(&cli_verb_export, "--format: ndjson or csv");
-	sw_query none = {0};
-	if (status == CLI_OK && !csv && memcmp(&o.q, &none, sizeof none) != 0)
+	if (status == CLI_OK && !csv && o.filtered)
 		status = cli_usage_error(&cli_verb_export,
 		                         "filters go with --csv: NDJSON is the whole chain");
-	sw_store *s = status == CLI_OK ? store_open_cli(o.db, SW_STORE_READ, &status) : NULL;
-	if (s) {
-		bool file = out && strcmp(out, "-") != 0;
-		status = file ? export_file(s, &o, csv, out) : export_to(s, &o, csv, stdout);
+	FILE *f = status == CLI_OK && out && strcmp(out, "-") != 0 ? create(out, &status) : NULL;
+	if (status == CLI_OK && store_confine_begin(&o.confine, &status)) {
+		sw_store *s = store_open_confined(&o, &status);
+		if (s)
+			status = export_to(s, &o, csv, f ? f : stdout);
 		sw_store_close(s);
+		if (f)
+			status = finish(f, status);
+		store_confine_end(&o.confine);
+	} else if (f) {
+		fclose(f);
 	}
+	/* What is not whole is not left behind. */
+	if (f && status != CLI_OK && !o.confine.apart)
+		unlink(out);
 	store_options_free(&o);
 	return store_finish(status);
 }
@@ -91,9 +101,9 @@ static int run(int argc, char **argv)
 const cli_verb cli_verb_export = {
     .name = "export",
     .summary = "the whole chain as NDJSON that verifies by itself, or invocations as CSV",
-    .usage = "[--csv " STORE_FILTER_USAGE "] [--out FILE] [--db PATH]",
+    .usage = "[--csv " STORE_FILTER_USAGE "] [--out FILE] [--no-self-sandbox] [--db PATH]",
     .help = "NDJSON holds every row of the chain with its hash, seals and keys included:\n"
             "`sandwitness verify FILE` needs nothing else. CSV has one line per invocation.\n\n"
-            "  --out FILE   a new file of mode 0600; else stdout\n\n" STORE_FILTER_HELP
-            "\n  $ sandwitness export --csv --since week-ago\n",
+            "  --out FILE   a new file of mode 0600; else stdout\n" STORE_CONFINE_HELP
+            "\n" STORE_FILTER_HELP "\n  $ sandwitness export --csv --since week-ago\n",
     .run = run};

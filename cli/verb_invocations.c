@@ -168,12 +168,16 @@ static int run(int argc, char **argv)
 		    cli_usage_error(&cli_verb_invocations, n == 1 && strcmp(words[0], "show") == 0
 		                                               ? "show needs an id"
 		                                               : "only \"show ID\" is understood");
-	sw_store *s =
-	    status == CLI_OK && !o.server ? store_open_cli(o.db, SW_STORE_READ, &status) : NULL;
+	if (status == CLI_OK && !o.server && !store_confine_begin(&o.confine, &status)) {
+		store_options_free(&o);
+		return status;
+	}
+	sw_store *s = status == CLI_OK && !o.server ? store_open_confined(&o, &status) : NULL;
 	if (s || (status == CLI_OK && o.server)) {
 		status = n ? show(s, &o, words[1]) : list(s, &o);
 		sw_store_close(s);
 	}
+	store_confine_end(&o.confine);
 	store_options_free(&o);
 	return store_finish(status);
 }
@@ -181,9 +185,11 @@ static int run(int argc, char **argv)
 const cli_verb cli_verb_invocations = {
     .name = "invocations",
     .summary = "list what was recorded, newest first; show one",
-    .usage = "[show ID] " STORE_FILTER_USAGE " [--json | --csv] [--db PATH | --server unix:PATH]",
+    .usage = "[show ID] " STORE_FILTER_USAGE
+             " [--json | --csv] [--no-self-sandbox] [--db PATH | --server unix:PATH]",
     .help = STORE_FILTER_HELP
-    "  --json                 one object per line, the verdict's fields at the top level\n"
+    "  --json                 one object per line, the verdict's fields at the top "
+    "level\n" STORE_CONFINE_HELP
     "  show ID                all that is known about one, its kept output included\n\n"
     "  $ sandwitness invocations --limit 5\n"
     "  $ sandwitness invocations --verdict runner_failed --since today --json\n",

@@ -106,8 +106,11 @@ static int run(int argc, char **argv)
 	if (status == CLI_OK && o.json && o.csv)
 		status = cli_usage_error(&cli_verb_report, "--json and --csv together");
 	const char *which = name ? name : "summary";
-	sw_store *s =
-	    status == CLI_OK && !o.server ? store_open_cli(o.db, SW_STORE_READ, &status) : NULL;
+	if (status == CLI_OK && !o.server && !store_confine_begin(&o.confine, &status)) {
+		store_options_free(&o);
+		return status;
+	}
+	sw_store *s = status == CLI_OK && !o.server ? store_open_confined(&o, &status) : NULL;
 	if (s || (status == CLI_OK && o.server)) {
 		sw_error err = {0};
 		json_t *report = NULL;
@@ -125,6 +128,7 @@ static int run(int argc, char **argv)
 		json_decref(report);
 		sw_store_close(s);
 	}
+	store_confine_end(&o.confine);
 	store_options_free(&o);
 	return store_finish(status);
 }
@@ -132,7 +136,8 @@ static int run(int argc, char **argv)
 const cli_verb cli_verb_report = {
     .name = "report",
     .summary = "count what was recorded: verdicts, downgrades, failures, denials, ...",
-    .usage = "[NAME] " STORE_FILTER_USAGE " [--json | --csv] [--db PATH | --server unix:PATH]",
+    .usage = "[NAME] " STORE_FILTER_USAGE
+             " [--json | --csv] [--no-self-sandbox] [--db PATH | --server unix:PATH]",
     .help = "NAME is one of\n"
             "  summary      the period in a few numbers (the default)\n"
             "  timeline     the verdicts in equal stretches of time\n"
@@ -144,7 +149,7 @@ const cli_verb cli_verb_report = {
             "  denials      what the sandbox denied: paths, hosts, calls\n"
             "  levels, backends, causes, signatures, sessions, devices\n"
             "  unfinished   begun and never ended\n\n" STORE_FILTER_HELP
-            "  --json, --csv          the same rows for programs\n\n"
+            "  --json, --csv          the same rows for programs\n" STORE_CONFINE_HELP "\n"
             "The last line names the head of the chain: keep it elsewhere, and\n"
             "`sandwitness verify --anchor SEQ:HASH` later proves that nothing was cut off.\n\n"
             "  $ sandwitness report downgrades --since week-ago\n"

@@ -13,6 +13,7 @@ typedef struct options {
 	const char *anchors[64];
 	size_t n_anchors;
 	bool json, seal;
+	store_confine confine;
 } options;
 
 static void progress(void *arg, uint64_t done, uint64_t total)
@@ -72,6 +73,8 @@ static void print_people(const json_t *r)
 	json_array_foreach(json_object_get(r, "pruned"), i, f)
 	    printf("rows %lld to %lld were pruned (%lld records)\n", number(f, "from"),
 	           number(f, "to"), number(f, "rows"));
+	json_array_foreach(json_object_get(r, "anchors"), i, f) printf(
+	    "anchor %lld: %s\n", number(f, "seq"), json_string_value(json_object_get(f, "state")));
 	const json_t *key = json_object_get(r, "key");
 	if (json_is_string(key))
 		printf("key %s, %s\n", json_string_value(key),
@@ -127,6 +130,8 @@ static int parse(options *o, int argc, char **argv)
 			o->json = true;
 		} else if (strcmp(a.name, "seal") == 0) {
 			o->seal = true;
+		} else if (strcmp(a.name, "no-self-sandbox") == 0) {
+			o->confine.off = true;
 		} else if (anchor && !text) {
 			return cli_usage_error(&cli_verb_verify, "more than 64 anchors");
 		} else if (text) {
@@ -153,6 +158,9 @@ static int run(int argc, char **argv)
 		return cli_usage_error(&cli_verb_verify, "an export cannot be sealed");
 	if (o.seal && (status = seal_first(o.db)) != CLI_OK)
 		return status;
+	o.confine.also = o.key;
+	if (!store_confine_begin(&o.confine, &status))
+		return status;
 	sw_verify_options v = {.anchors = o.anchors,
 	                       .n_anchors = o.n_anchors,
 	                       .public_key = o.key,
@@ -161,14 +169,19 @@ static int run(int argc, char **argv)
 	json_t *report = NULL;
 	int code = 0, verdict = 0;
 	if (file) {
+		store_confine_now(&o.confine, NULL, strcmp(o.file, "-") == 0 ? NULL : o.file);
 		code = sw_export_verify(o.file, &v, &verdict, &report, &err);
 	} else {
-		sw_store *s = store_open_cli(o.db, SW_STORE_READ, &status);
-		if (!s)
+		const store_options trail = {.db = o.db, .confine = o.confine};
+		sw_store *s = store_open_confined(&trail, &status);
+		if (!s) {
+			store_confine_end(&o.confine);
 			return status;
+		}
 		code = sw_store_verify(s, &v, &verdict, &report, &err);
 		sw_store_close(s);
 	}
+	store_confine_end(&o.confine);
 	if (v.progress)
 		fputs("\r\033[K", stderr);
 	if (code != 0)
@@ -184,7 +197,8 @@ static int run(int argc, char **argv)
 const cli_verb cli_verb_verify = {
     .name = "verify",
     .summary = "check that the audit trail, or an export of it, is what was written",
-    .usage = "[FILE] [--anchor SEQ:HASH]... [--public-key KEY] [--seal] [--json] [--db PATH]",
+    .usage = "[FILE] [--anchor SEQ:HASH]... [--public-key KEY] [--seal] [--json] "
+             "[--no-self-sandbox] [--db PATH]",
     .help =
         "FILE is a trail or an NDJSON export. Checks the chain of hashes over every field of\n"
         "every row, the seals and their signatures, the names that rows use, rollups, kept\n"
@@ -193,7 +207,8 @@ const cli_verb cli_verb_verify = {
         "                      to it was cut off or rewritten; may be repeated\n"
         "  --public-key KEY    64 hex digits or the .pub file; else TRAIL.pub, else the key that\n"
         "                      the file itself names (then a forger could have renamed it)\n"
-        "  --seal              seal what is not sealed yet first (needs the key)\n\n"
+        "  --seal              seal what is not sealed yet first (needs the key)\n"
+        "  --no-self-sandbox   keep other files, the network and programs within reach\n\n"
         "Exit status: 0 intact, 3 intact but not sealed to the end, 20 changed, 21 missing,\n"
         "22 reordered, 23 truncated against an anchor, 24 bad seal.\n\n"
         "  $ sandwitness verify --seal\n"
