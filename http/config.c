@@ -77,6 +77,8 @@ static const option_row options[] = {
     {"pack-set", OPT_TEXT, AT(pack_set), "NAME", NULL, 0, 0, "another built-in set of packs"},
     {"confined", OPT_YES, AT(confined), NULL, NULL, 0, 0,
      "the service runs confined, as under its systemd unit: probes answer not_probed"},
+    {"no-self-sandbox", OPT_YES, AT(no_self_sandbox), NULL, NULL, 0, 0,
+     "keep files, network and programs within reach that the service never needs"},
     {"print-token", OPT_YES, AT(print_token), NULL, NULL, 0, 0,
      "print the dashboard's address with the token even where stdout is no terminal"},
     {"quiet", OPT_YES, AT(quiet), NULL, NULL, 0, 0, "log problems only"},

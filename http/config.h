@@ -51,6 +51,7 @@ typedef struct http_config {
 	int64_t probe_age_ns; /* background probes are repeated after; 0: no probes */
 	int64_t probe_timeout_ns;
 	bool confined; /* the service itself runs confined: probes would only test that */
+	bool no_self_sandbox;
 	bool quiet;
 	bool print_token; /* the dashboard's address with the token on stdout */
 } http_config;

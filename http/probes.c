@@ -15,6 +15,7 @@ static const char *const backend_names[] = {SW_BACKEND_LIST(X_NAME)};
 struct http_probes {
 	const http_config *config;
 	http_packs *packs;
+	http_helper *helper;
 	pthread_mutex_t running; /* held while proofs run: one at a time */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -71,11 +72,16 @@ int http_probes_status(http_probes *p, bool probe, const char *only, json_t **ou
 		return sw_error_more(err, "probe", NULL,
 		                     "ask without probe=; last_probe will show them");
 	}
-	json_t *j = sw_status_read_json(&o, err);
+	json_t *j = NULL;
+	int code = 0;
+	if (p->helper)
+		code = http_helper_status(p->helper, probe, only, &j, err);
+	else if (!(j = sw_status_read_json(&o, err)))
+		code = err && err->code ? err->code : SW_EIO;
 	if (probe)
 		pthread_mutex_unlock(&p->running);
-	if (!j)
-		return err && err->code ? err->code : SW_EIO;
+	if (code)
+		return code;
 	remember(p, j);
 	*out = j;
 	return 0;
@@ -104,7 +110,7 @@ static void *probes_main(void *arg)
 }
 
 int http_probes_start(http_probes **out, const http_config *config, http_packs *packs,
-                      sw_error *err)
+                      http_helper *helper, sw_error *err)
 {
 	http_probes *p = calloc(1, sizeof(*p));
 	pthread_condattr_t attr;
@@ -115,6 +121,7 @@ int http_probes_start(http_probes **out, const http_config *config, http_packs *
 	}
 	p->config = config;
 	p->packs = packs;
+	p->helper = helper;
 	pthread_mutex_init(&p->running, NULL);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_condattr_init(&attr);

@@ -5,13 +5,15 @@
 #ifndef SW_HTTP_PROBES_H
 #define SW_HTTP_PROBES_H
 
+#include "helper.h"
 #include "http.h"
 #include "packs.h"
 
 typedef struct http_probes http_probes;
 
+/* helper: who looks for a service that is confined; NULL: this process does. Borrowed. */
 int http_probes_start(http_probes **out, const http_config *config, http_packs *packs,
-                      sw_error *err);
+                      http_helper *helper, sw_error *err);
 /* Waits for a running probe (at most its deadlines). NULL is fine. */
 void http_probes_stop(http_probes *p);
 /* The status object, looked at now. only: NULL all, else one backend id. probe: run the proofs;

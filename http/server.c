@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "events.h"
@@ -12,6 +13,7 @@
 #include "metrics.h"
 #include "packs.h"
 #include "probes.h"
+#include "self_sandbox.h"
 #include "writer.h"
 
 enum { TICK_MS = 100, TOKEN_PATH_MAX = 4096, GATE_BYTES = 8 << 20, TRIM_BYTES = 1 << 20 };
@@ -25,6 +27,7 @@ typedef struct server_all {
 	http_conns *conns;
 	http_daemon daemons[HTTP_LISTENERS_MAX];
 	size_t n_daemons;
+	http_helper *helper; /* NULL: the service itself looks */
 } server_all;
 
 static server_all *all_of(const http_server *s)
@@ -101,6 +104,56 @@ static char *db_path(const http_config *c)
 	return sw_xdg_path("XDG_STATE_HOME", "audit.db");
 }
 
+/* The folder a file lies in; freed by the caller. */
+static char *folder_of(const char *file)
+{
+	const char *slash = strrchr(file, '/');
+
+	if (!slash)
+		return strdup(".");
+	return strndup(file, slash == file ? 1 : (size_t)(slash - file));
+}
+
+/*
+ * Before the first thread, for the kernel confines threads one by one. Left within reach:
+ * the trail's folder, that of its key and of the token where they lie elsewhere, the
+ * socket files' folders to remove these at the end, and the time zone.
+ */
+static int confine(server_all *a, const http_config *c, sw_error *err)
+{
+	const char *key = getenv("SANDWITNESS_SEAL_KEY");
+	char *real = realpath(a->shared.db_path, NULL); /* a link may lead elsewhere */
+	char *owned[4 + HTTP_LISTENERS_MAX] = {folder_of(a->shared.db_path)};
+	sw_self_path paths[6 + HTTP_LISTENERS_MAX] = {{owned[0], SW_SELF_WRITE},
+	                                              {"/etc/localtime", SW_SELF_READ},
+	                                              {"/usr/share/zoneinfo", SW_SELF_READ}};
+	size_t n = 1, n_paths = 3;
+	int code = owned[0] ? 0 : sw_error_set(err, SW_ENOMEM, "out of memory");
+
+	/* a folder that is made later could not be reached */
+	if (!code && access(owned[0], F_OK))
+		code = sw_mkdirs(owned[0], 0700, err);
+	const char *const elsewhere[] = {key && *key ? key : NULL, c->token_file, real};
+	for (size_t i = 0; i < 3; i++)
+		if (elsewhere[i] && (owned[n] = folder_of(elsewhere[i])))
+			paths[n_paths++] = (sw_self_path){owned[n++], SW_SELF_WRITE};
+	for (size_t i = 0; i < a->n_daemons; i++)
+		if (a->daemons[i].listener.kind == HTTP_LISTEN_UNIX &&
+		    !a->daemons[i].listener.activated &&
+		    (owned[n] = folder_of(a->daemons[i].listener.path)))
+			paths[n_paths++] = (sw_self_path){owned[n++], SW_SELF_REMOVE};
+	/* SQLite's files for sorting, which it removes as it opens them */
+	if (!code && !getenv("SQLITE_TMPDIR"))
+		setenv("SQLITE_TMPDIR", owned[0], 1);
+	tzset();
+	if (!code)
+		sw_self_sandbox_paths(SW_SELF_SERVICE, paths, n_paths);
+	for (size_t i = 0; i < n; i++)
+		free(owned[i]);
+	free(real);
+	return code;
+}
+
 static int start_parts(server_all *a, const http_config *c, sw_error *err)
 {
 	http_server *s = &a->shared;
@@ -110,8 +163,13 @@ static int start_parts(server_all *a, const http_config *c, sw_error *err)
 	    !(s->db_path = db_path(c)))
 		return sw_error_set(err, SW_ENOMEM, "out of memory");
 	code = http_packs_load(&s->packs, c, err);
+	/* forked while there is nothing to inherit: no listener, no thread, no confinement */
+	if (!code && !c->no_self_sandbox)
+		code = http_helper_start(&a->helper, c, s->packs, err);
 	if (!code)
 		code = open_listeners(a, c, err);
+	if (!code && !c->no_self_sandbox)
+		code = confine(a, c, err);
 	/* the writer makes the trail and its folder; the token lies there too */
 	if (!code)
 		code = http_writer_start(&s->writer, s->db_path, c, on_committed, s, err);
@@ -122,7 +180,7 @@ static int start_parts(server_all *a, const http_config *c, sw_error *err)
 	if (!code)
 		code = http_events_start(&s->events, s->readers, c, err);
 	if (!code)
-		code = http_probes_start(&s->probes, c, s->packs, err);
+		code = http_probes_start(&s->probes, c, s->packs, a->helper, err);
 	for (size_t i = 0; !code && i < a->n_daemons; i++) {
 		a->daemons[i].server = s;
 		a->daemons[i].conns = a->conns;
@@ -211,6 +269,7 @@ void http_server_stop(http_server *s)
 		http_listener_close(&a->daemons[i].listener);
 	http_writer_stop(s->writer);
 	http_probes_stop(s->probes);
+	http_helper_stop(a->helper);
 	if (s->readers)
 		log_head(s, "stopped");
 	http_events_free(s->events);
