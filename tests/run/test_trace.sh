@@ -225,7 +225,7 @@ is "the exit is the command's" "$status" 8
 traced -- bwrap --ro-bind /nosuch /nosuch true
 is "a runner failure stays one" "${verdict%% *}" runner_failed
 is "the runner's own failed calls are not the command's" "$found" ""
-traced -- "${box[@]}" sh -c 'kill -STOP $$ & sleep 0.1; kill -CONT $$; exit 9'
+traced -- "${box[@]}" sh -c '(kill -STOP $$; until grep -q "State:.[Tt]" /proc/$$/status; do sleep 0.01; done; kill -CONT $$) & wait; exit 9'
 is "stopping and going on works" "$status" 9
 traced -- "${box[@]}" sh -c 'grep -c . /proc/self/status >/dev/null; (sleep 0.05; exit 4) & wait $!; exit $?'
 is "waiting for children works" "$status" 4
