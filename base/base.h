@@ -33,11 +33,12 @@ char *sw_buf_take(sw_buf *b); /* gives the string away; NULL on a sticky error *
 int sw_read_file(const char *path, size_t max, char **out, size_t *n, sw_error *err);
 int sw_write_all(int fd, const void *p, size_t n); /* retries EINTR and short writes; SW_EIO */
 int sw_mkdirs(const char *path, mode_t mode, sw_error *err); /* like mkdir -p */
-/* $XDG_STATE_HOME, $XDG_CONFIG_HOME or $XDG_RUNTIME_DIR with their fallbacks + "/sandwitness/" + leaf */
+/* $XDG_STATE_HOME, $XDG_CONFIG_HOME or $XDG_RUNTIME_DIR with their fallbacks + "/sandwitness/" +
+ * leaf */
 char *sw_xdg_path(const char *variable, const char *leaf);
 
 /* ---- time ---- */
-int64_t sw_now_ns(void);       /* wall clock, ns since 1970 UTC */
+int64_t sw_now_ns(void); /* wall clock, ns since 1970 UTC */
 int64_t sw_monotonic_ns(void);
 void sw_time_format(int64_t ns, char out[40]); /* RFC 3339 UTC with ms: 2026-01-02T03:04:05.678Z */
 /* now, recent, today, yesterday, this-week, week-ago, 30s 15m 24h 7d 2w, RFC 3339, YYYY-MM-DD.
@@ -53,7 +54,8 @@ int sw_base64_decode(const char *z, size_t n, char **out, size_t *out_n); /* SW_
 bool sw_utf8_valid(const void *p, size_t n);
 
 /* ---- text for people ---- */
-/* Captured bytes made safe for a terminal: control, escape, bidi and invalid bytes as \xNN or \u{N}. */
+/* Captured bytes made safe for a terminal: control, escape, bidi and invalid bytes as \xNN or
+ * \u{N}. */
 char *sw_escape_tty(const void *p, size_t n);
 bool sw_colour_wanted(int fd); /* a terminal, NO_COLOR unset, TERM not dumb */
 /* "sandwitness: WHERE: WHAT: WHY" + "  fix: ..." on `to` */

@@ -94,7 +94,8 @@ json_t *sw_result_json(const sw_result *r, const char *id)
 	json_object_set_new(o, "evidence_source", name_or_null(sw_source_name(r->evidence_source)));
 	json_object_set_new(o, "started", json_string(sw_started_name(r->started)));
 	json_object_set_new(o, "rule", json_integer(r->rule));
-	json_object_set_new(o, "signature", sw_json_z(r->has_hit && r->hit.sig ? r->hit.sig->id : NULL));
+	json_object_set_new(o, "signature",
+	                    sw_json_z(r->has_hit && r->hit.sig ? r->hit.sig->id : NULL));
 	put_line(o, &r->hit);
 	json_object_set_new(o, "operation", name_or_null(sw_operation_name(r->operation)));
 	json_object_set_new(o, "resource", resource_json(&r->hit));

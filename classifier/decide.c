@@ -504,8 +504,8 @@ void sw_result_withdraw_denial(sw_result *r)
 	if (r->verdict != SW_VERDICT_SANDBOX_DENIED || r->evidence != SW_EVIDENCE_TEXT)
 		return;
 	if (r->has_hit && r->n_observations < SW_OBSERVATIONS_MAX)
-		o->observations[r->n_observations++] = (sw_observation){
-		    .kind = SW_OBSERVATION_DENIAL_NOT_DECIDING, .hit = r->hit};
+		o->observations[r->n_observations++] =
+		    (sw_observation){.kind = SW_OBSERVATION_DENIAL_NOT_DECIDING, .hit = r->hit};
 	r->observations = o->observations;
 	r->verdict = SW_VERDICT_OK;
 	r->rule = 6;

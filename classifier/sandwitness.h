@@ -106,7 +106,7 @@ typedef enum { SW_OBSERVATION_LIST(SW_X_OBSERVATION) SW_OBSERVATION_COUNT } sw_o
  * sw_NAME_parse(s, n, &v): 0, or SW_ENOTFOUND; case-sensitive; s need not end in NUL.
  */
 #define SW_DECLARE_NAMES(type, stem)                 \
-	SW_API const char *sw_##stem##_name(type v);     \
+	SW_API const char *sw_##stem##_name(type v); \
 	SW_API int sw_##stem##_parse(const char *s, size_t n, type *out);
 SW_DECLARE_NAMES(sw_verdict, verdict)
 SW_DECLARE_NAMES(sw_stage, stage)
@@ -134,15 +134,15 @@ SW_DECLARE_NAMES(sw_observation_kind, observation)
 
 typedef enum {
 	SW_OK = 0,
-	SW_ENOMEM = -1,    /* out of memory */
-	SW_EINVAL = -2,    /* an argument is outside its range; nothing was changed */
-	SW_ENOTFOUND = -3, /* no such name, id, file or row */
-	SW_EPACK = -4,     /* a pack is broken; the error says where */
-	SW_EIO = -5,       /* a system call failed */
-	SW_ECONFLICT = -6, /* exists already, with another content */
-	SW_EBUSY = -7,     /* a lock or a limit; trying again may help */
-	SW_ECORRUPT = -8,  /* stored data is damaged */
-	SW_ETOOBIG = -9,   /* over a stated maximum */
+	SW_ENOMEM = -1,       /* out of memory */
+	SW_EINVAL = -2,       /* an argument is outside its range; nothing was changed */
+	SW_ENOTFOUND = -3,    /* no such name, id, file or row */
+	SW_EPACK = -4,        /* a pack is broken; the error says where */
+	SW_EIO = -5,          /* a system call failed */
+	SW_ECONFLICT = -6,    /* exists already, with another content */
+	SW_EBUSY = -7,        /* a lock or a limit; trying again may help */
+	SW_ECORRUPT = -8,     /* stored data is damaged */
+	SW_ETOOBIG = -9,      /* over a stated maximum */
 	SW_EUNSUPPORTED = -10 /* not on this platform or in this build */
 } sw_code;
 
@@ -199,8 +199,8 @@ typedef struct sw_facts {
 	size_t n_writable_roots;
 	const sw_str *accessible; /* absolute paths this user may access outside the sandbox */
 	size_t n_accessible;
-	sw_str cwd; /* the command's; makes relative paths in messages absolute */
-	bool observe_ok; /* give observations for exit 0 too */
+	sw_str cwd;       /* the command's; makes relative paths in messages absolute */
+	bool observe_ok;  /* give observations for exit 0 too */
 	bool runner_lost; /* attested with started = yes: the runner died while the command ran */
 } sw_facts;
 
@@ -212,10 +212,12 @@ typedef struct sw_facts {
 typedef struct sw_sig_def {
 	const char *id; /* stable, "backend.topic.slug" */
 	sw_kind kind;
-	const char *const *literals; /* any one of these is required; NULL: exit-only or regex of informational */
+	const char *const
+	    *literals; /* any one of these is required; NULL: exit-only or regex of informational */
 	uint16_t n_literals;
-	const uint16_t *places; /* NULL, or where in each literal the scan looks (SW_PLACE_UNKNOWN: to be found) */
-	const char *regex; /* PCRE2, or NULL */
+	const uint16_t *places; /* NULL, or where in each literal the scan looks (SW_PLACE_UNKNOWN:
+	                           to be found) */
+	const char *regex;      /* PCRE2, or NULL */
 	const char *cause;
 	sw_stage stage;
 	sw_operation operation;
@@ -225,7 +227,7 @@ typedef struct sw_sig_def {
 	sw_scope scope;
 	int8_t position; /* a sw_position, or -1: the pack's */
 	bool generic;
-	bool full_line;   /* informational: a literal is the whole line */
+	bool full_line; /* informational: a literal is the whole line */
 	sw_limit_kind limit;
 	sw_certainty certainty;
 	uint32_t lowers; /* downgrade: bits 1u << sw_guarantee that are lost */
@@ -239,7 +241,7 @@ typedef struct sw_sig_def {
 /* A backend's change to a signature it takes over from `common` or `extends`. */
 typedef struct sw_adjust_def {
 	const char *id; /* of the signature; a trailing '*' takes all that begin so */
-	int8_t decides;    /* a sw_decides, or -1: unchanged */
+	int8_t decides; /* a sw_decides, or -1: unchanged */
 	uint32_t with;
 	int8_t confidence; /* a sw_confidence, or -1 */
 	bool disable;
@@ -248,19 +250,21 @@ typedef struct sw_adjust_def {
 typedef struct sw_pack_def {
 	const char *backend;
 	const char *title;
-	const char *const *extends; /* other packs whose fatal, informational and downgrade lines are this one's too */
+	const char *const *extends; /* other packs whose fatal, informational and downgrade lines
+	                               are this one's too */
 	uint16_t n_extends;
 	const char *const *prefixes; /* column-0 prefixes of the runner and its helpers */
 	uint16_t n_prefixes;
-	const char *const *prefix_regexes; /* the same where a prefix has variable parts; anchored */
+	const char *const
+	    *prefix_regexes; /* the same where a prefix has variable parts; anchored */
 	uint16_t n_prefix_regexes;
-	bool priority_prefix; /* "<N>" may stand before a prefix */
+	bool priority_prefix;     /* "<N>" may stand before a prefix */
 	const char *const *names; /* the runner's program names, for {runner} */
 	uint16_t n_names;
 	sw_position fatal_position;
-	bool windows;  /* exit codes compare as unsigned 32 bit; no signals */
-	bool utf16le;  /* output that looks like UTF-16LE is decoded first */
-	bool unconfined; /* backend none: rule 1 */
+	bool windows;           /* exit codes compare as unsigned 32 bit; no signals */
+	bool utf16le;           /* output that looks like UTF-16LE is decoded first */
+	bool unconfined;        /* backend none: rule 1 */
 	const sw_sig_def *sigs; /* file order */
 	uint16_t n_sigs;
 	const sw_adjust_def *adjusts;
@@ -305,13 +309,13 @@ SW_API const sw_pack_set *sw_builtin_packs(void);
 /* ---- result ---------------------------------------------------------- */
 
 typedef struct sw_hit {
-	const sw_sig_def *sig; /* borrowed from the pack */
-	sw_str line;           /* raw bytes of the segment, escapes included */
-	bool line_truncated;   /* cut at SW_LINE_REPORT_MAX */
-	bool line_windowed;    /* the line was longer than SW_WINDOW_SIZE */
-	uint64_t line_number;  /* 1 + LFs before it */
-	uint64_t offset;       /* byte of the segment in the output */
-	sw_str resource;       /* path, host or call; empty: none */
+	const sw_sig_def *sig;     /* borrowed from the pack */
+	sw_str line;               /* raw bytes of the segment, escapes included */
+	bool line_truncated;       /* cut at SW_LINE_REPORT_MAX */
+	bool line_windowed;        /* the line was longer than SW_WINDOW_SIZE */
+	uint64_t line_number;      /* 1 + LFs before it */
+	uint64_t offset;           /* byte of the segment in the output */
+	sw_str resource;           /* path, host or call; empty: none */
 	const char *resource_kind; /* "path", "host", "syscall" or NULL */
 } sw_hit;
 
@@ -359,11 +363,11 @@ typedef struct sw_outside {
 	sw_observation_kind kind;
 	bool denied; /* the sandbox refused it, and nothing else would have */
 	sw_operation operation;
-	const char *cause; /* a constant, or NULL */
+	const char *cause;    /* a constant, or NULL */
 	sw_evidence evidence; /* ATTESTED: the command could not have made it up; else TEXT */
 	sw_source source;
-	sw_str line;     /* for people; copied */
-	sw_str resource; /* copied; empty: none */
+	sw_str line;               /* for people; copied */
+	sw_str resource;           /* copied; empty: none */
 	const char *resource_kind; /* a constant: "path", "host", "syscall" */
 } sw_outside;
 
@@ -430,9 +434,9 @@ typedef struct sw_near {
 } sw_near;
 
 typedef struct sw_explain_rule {
-	int rule;        /* 1..6 */
-	bool applied;    /* the one that decided */
-	char text[200];  /* why it did or did not */
+	int rule;       /* 1..6 */
+	bool applied;   /* the one that decided */
+	char text[200]; /* why it did or did not */
 } sw_explain_rule;
 
 typedef struct sw_explanation {

@@ -68,7 +68,7 @@ typedef struct run_cli_sandbox {
 	sw_confined *confined;     /* NULL: runs unconfined */
 	char *runner;
 	char self[4096];
-	char disabled[128];                 /* "SANDWITNESS_SANDBOX=off" */
+	char disabled[128];                  /* "SANDWITNESS_SANDBOX=off" */
 	char cause[64], why[1024], fix[512]; /* of a refusal */
 } run_cli_sandbox;
 /* 0; 1: refused, with cause, why and fix filled; negative: an error. */

@@ -34,9 +34,8 @@ static void compare(run_cli_level *v)
 	/* what was granted on purpose does not change the name */
 	uint32_t named = v->outcome.effective | (v->outcome.isolated ? v->in.granted : 0);
 	snprintf(v->effective, sizeof v->effective, "%s",
-	         v->outcome.known
-	             ? sw_level_name(sw_builtin_levels(), sw_str_of(v->backend), named)
-	             : "unknown");
+	         v->outcome.known ? sw_level_name(sw_builtin_levels(), sw_str_of(v->backend), named)
+	                          : "unknown");
 }
 
 int run_cli_level_init(run_cli_level *v, const run_cli_options *o, char *const *argv, size_t argc,

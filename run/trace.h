@@ -87,7 +87,7 @@ typedef struct run_trace {
 	bool on;
 	bool command; /* the command runs; what the runner does is its own affair */
 	const sw_run_program *program; /* the runner's; NULL: none is there */
-	run_trace_slot *slots; /* calls that have begun, by thread */
+	run_trace_slot *slots;         /* calls that have begun, by thread */
 	size_t n_slots, cap_slots;
 	run_trace_denial denials[RUN_TRACE_DENIALS_MAX];
 	size_t n_denials;

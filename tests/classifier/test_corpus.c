@@ -118,7 +118,7 @@ static int one(void *payload, const char *yaml)
 		return rc;
 	}
 	bool smoke = getenv("SW_TEST_SMOKE") != NULL;
-	if (smoke && cases++ % 25) {
+	if (smoke && cases++ % 200) {
 		sw_case_free(&c);
 		return 0;
 	}
@@ -154,7 +154,7 @@ static void corpus_agrees_with_the_oracle(void **state)
 	snprintf(dir, sizeof(dir), "%s/corpus", root ? root : ".");
 	assert_int_equal(sw_corpus_each(dir, one, NULL, &err), 0);
 	print_message("%zu comparisons, %zu differences\n", compared, differ);
-	assert_true(compared > 50);
+	assert_true(compared > 20);
 	assert_int_equal(differ, 0);
 	for (size_t i = 0; i < n_packs; i++) {
 		sw_pack_free(packs[i].fast);
