@@ -23,6 +23,7 @@
 #define LOCK_MAGIC 0x4b434c5357000001ull
 #define TICKET_BYTES (1ll << 32) /* bytes of tickets begin here, beyond the contents */
 #define PROBE_NS 4000000         /* how often a waiter looks whether the one in front lives */
+#define STUCK_NS 100000000       /* after so long without progress order gives way */
 
 struct shared {
 	_Atomic uint64_t magic;
@@ -173,6 +174,10 @@ static void wait_turn(st_lock *l, int64_t deadline)
 		if (stuck_since == 0 || stuck_at != serving) {
 			stuck_at = serving;
 			stuck_since = now;
+		} else if (now - stuck_since >= STUCK_NS && flock(l->fd, LOCK_EX | LOCK_NB) == 0) {
+			/* Nobody holds the lock, and whose turn it is does not take it: stopped. */
+			l->held = true;
+			return;
 		} else if (now - stuck_since >= PROBE_NS && !ticket_alive(l, serving)) {
 			pass_turn(m, serving);
 			continue;
@@ -197,7 +202,7 @@ int st_lock_take(st_lock *l, int wait_ms, sw_error *err)
 		wait_turn(l, deadline);
 		/* The turn is only a hint; this is the lock. */
 		int64_t pause = 20000;
-		while (flock(l->fd, LOCK_EX | LOCK_NB) != 0) {
+		while (!l->held && flock(l->fd, LOCK_EX | LOCK_NB) != 0) {
 			if (errno != EWOULDBLOCK && errno != EINTR) {
 				int e = errno;
 				st_lock_give(l);

@@ -1,6 +1,8 @@
 /* The store's own behaviour: records, replays, groups, reports against a plain count. */
 #include "store_test.h"
 
+#include <signal.h>
+
 static char *dir;
 static char path[300];
 
@@ -684,6 +686,35 @@ static void test_lock_is_waited_for(void **state)
 		waitpid(pid, &status, 0);
 		assert_int_equal(post(s, "{\"backend\":\"none\",\"exit\":0}", NULL, NULL), 0);
 	}
+	st_lock_close(l);
+	/* one who is stopped in the queue, before it has the lock, delays but does not block */
+	int ready[2];
+	assert_int_equal(pipe(ready), 0);
+	l = NULL;
+	assert_int_equal(st_lock_open(&l, path, NULL), 0);
+	assert_int_equal(st_lock_take(l, 1000, NULL), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		st_lock *mine = NULL;
+		if (st_lock_open(&mine, path, NULL) == 0 && write(ready[1], "x", 1) == 1)
+			st_lock_take(mine, 20000, NULL);
+		_exit(0);
+	}
+	char c;
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	usleep(30000); /* it has drawn its ticket by now */
+	kill(pid, SIGSTOP);
+	st_lock_give(l);
+	sw_store_close(s);
+	assert_int_equal(sw_store_open(&s, path, SW_STORE_WRITE, NULL, NULL), 0);
+	t = sw_monotonic_ns();
+	assert_int_equal(post(s, "{\"backend\":\"none\",\"exit\":0}", NULL, NULL), 0);
+	assert_true(sw_monotonic_ns() - t < 5000000000);
+	kill(pid, SIGKILL);
+	int status;
+	waitpid(pid, &status, 0);
+	close(ready[0]);
+	close(ready[1]);
 	st_lock_close(l);
 	sw_store_close(s);
 }
