@@ -38,7 +38,7 @@ static void put_quoted(FILE *to, const char *z)
 static json_t *strings_json(char *const *v, size_t n)
 {
 	json_t *a = json_array();
-	for (size_t i = 0; v && i < n; i++)
+	for (size_t i = 0; v && i < n && v[i]; i++)
 		json_array_append_new(a, sw_json_text(sw_str_of(v[i])));
 	return a;
 }
@@ -47,12 +47,12 @@ static json_t *strings_json(char *const *v, size_t n)
 static json_t *argv_b64_json(char *const *v, size_t n)
 {
 	bool all = true;
-	for (size_t i = 0; v && i < n; i++)
+	for (size_t i = 0; v && i < n && v[i]; i++)
 		all = all && sw_utf8_valid(v[i], strlen(v[i]));
 	if (all)
 		return NULL;
 	json_t *a = json_array();
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && v[i]; i++) {
 		char *b64 = sw_base64(v[i], strlen(v[i]));
 		json_array_append_new(a, sw_json_z(b64));
 		free(b64);
