@@ -29,7 +29,7 @@ static sw_confine_host host = {
 static sw_confine_policy policy(void)
 {
 	return (sw_confine_policy){
-	    .mode = SW_MODE_WORKSPACE_WRITE, .workspace = "/work/p", .host = &host};
+	    .mode = SW_MODE_WORKSPACE_WRITE, .workspace = "/ws/p", .host = &host};
 }
 
 static const sw_str make[] = {{"make", 4}, {"test", 4}};
@@ -71,14 +71,14 @@ static void bwrap_flags(void **state)
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
 		HAS(c, flags[i], NULL, NULL);
 	HAS(c, "--cap-drop", "ALL", NULL);
-	HAS(c, "--bind", "/work/p", "/work/p");
-	HAS(c, "--setenv", "HOME", "/work/p");
+	HAS(c, "--bind", "/ws/p", "/ws/p");
+	HAS(c, "--setenv", "HOME", "/ws/p");
 	HAS(c, "--setenv", "PATH", SW_CONFINE_PATH);
 	HAS(c, "--tmpfs", "/tmp", NULL);
 	HAS(c, "--ro-bind", "/dev/null", "/etc/shadow");
 	HAS(c, "--tmpfs", "/etc/ssl/private", NULL);
 	HAS(c, "--remount-ro", "/", NULL);
-	HAS(c, "--chdir", "/work/p", NULL);
+	HAS(c, "--chdir", "/ws/p", NULL);
 	HAS_NOT(c, "--ro-bind-try", "/home", "/home");
 	HAS_NOT(c, "--bind", "/", "/");
 	/* the command stands behind "--", untouched */
@@ -86,10 +86,10 @@ static void bwrap_flags(void **state)
 	assert_string_equal(c->argv[c->argc - 2], "make");
 	assert_string_equal(c->argv[c->argc - 1], "test");
 	/* /tmp comes before a workspace in it would */
-	assert_string_equal(c->writable_roots[0], "/work/p");
+	assert_string_equal(c->writable_roots[0], "/ws/p");
 	assert_int_equal(c->n_writable_roots, 1);
 	assert_string_equal(c->private_roots[0], "/tmp");
-	assert_string_equal(c->cwd, "/work/p");
+	assert_string_equal(c->cwd, "/ws/p");
 	assert_int_equal(c->network, SW_NETWORK_DENIED);
 	sw_confined_free(c);
 
@@ -103,8 +103,8 @@ static void bwrap_flags(void **state)
 	p = policy();
 	p.mode = SW_MODE_READ_ONLY;
 	c = build("bwrap", &p);
-	HAS(c, "--ro-bind", "/work/p", "/work/p");
-	HAS_NOT(c, "--bind", "/work/p", "/work/p");
+	HAS(c, "--ro-bind", "/ws/p", "/ws/p");
+	HAS_NOT(c, "--bind", "/ws/p", "/ws/p");
 	assert_int_equal(c->n_writable_roots, 0);
 	sw_confined_free(c);
 
@@ -122,8 +122,8 @@ static void bwrap_flags(void **state)
 static void mounts_are_nested(void **state)
 {
 	(void)state;
-	const char *readable[] = {"/work/p/vendor", "/"};
-	const char *writable[] = {"/work/p/vendor/cache", "/data"};
+	const char *readable[] = {"/ws/p/vendor", "/"};
+	const char *writable[] = {"/ws/p/vendor/cache", "/data"};
 	sw_confine_policy p = policy();
 	p.readable = readable;
 	p.n_readable = 2;
@@ -131,9 +131,9 @@ static void mounts_are_nested(void **state)
 	p.n_writable = 2;
 	sw_confined *c = build("bwrap", &p);
 	int root = at(c, "--ro-bind", "/", "/"), proc = at(c, "--proc", "/proc", NULL);
-	int ws = at(c, "--bind", "/work/p", "/work/p"),
-	    vendor = at(c, "--ro-bind", "/work/p/vendor", NULL);
-	int cache = at(c, "--bind", "/work/p/vendor/cache", NULL);
+	int ws = at(c, "--bind", "/ws/p", "/ws/p"),
+	    vendor = at(c, "--ro-bind", "/ws/p/vendor", NULL);
+	int cache = at(c, "--bind", "/ws/p/vendor/cache", NULL);
 	assert_true(root >= 0 && root < proc && proc < ws && ws < vendor && vendor < cache);
 	assert_true(at(c, "--ro-bind", "/dev/null", "/etc/shadow") > cache);
 	/* the whole root shows the home */
@@ -161,11 +161,10 @@ static void environment(void **state)
 	/* nothing else reaches the spawn */
 	size_t n = 0;
 	for (; c->envp[n]; n++)
-		assert_true(!strncmp(c->envp[n], "PATH=/usr", 9) ||
-		            !strncmp(c->envp[n], "HOME=/work/p", 12) ||
-		            !strncmp(c->envp[n], "TMPDIR=", 7) ||
-		            !strcmp(c->envp[n], "LANG=de_DE") ||
-		            !strcmp(c->envp[n], "CARGO_HOME=/c"));
+		assert_true(
+		    !strncmp(c->envp[n], "PATH=/usr", 9) ||
+		    !strncmp(c->envp[n], "HOME=/ws/p", 12) || !strncmp(c->envp[n], "TMPDIR=", 7) ||
+		    !strcmp(c->envp[n], "LANG=de_DE") || !strcmp(c->envp[n], "CARGO_HOME=/c"));
 	assert_int_equal(n, 5);
 	sw_confined_free(c);
 	/* a container's client takes the value from its own environment: not in the argv */
@@ -195,7 +194,7 @@ static void docker_flags(void **state)
 		HAS(c, "--memory", "512m", NULL);
 		HAS(c, "--cpus", "1.50", NULL);
 		HAS(c, "--pull", "never", NULL);
-		HAS(c, "--mount", "type=bind,source=/work/p,target=/work/p", NULL);
+		HAS(c, "--mount", "type=bind,source=/ws/p,target=/ws/p", NULL);
 		HAS(c, "--entrypoint", "", SW_CONFINE_IMAGE);
 		sw_confined_free(c);
 	}
@@ -218,7 +217,7 @@ static void landlock_and_seatbelt(void **state)
 	assert_string_equal(c->argv[1], "__landlock");
 	HAS(c, "--deny-tcp", NULL, NULL);
 	HAS(c, "--new-session", NULL, NULL);
-	HAS(c, "--rw", "/work/p", NULL);
+	HAS(c, "--rw", "/ws/p", NULL);
 	HAS(c, "--hide", "/etc/shadow", NULL);
 	assert_int_equal(c->guarantees & SW_G(NETWORK), 0);
 	assert_string_equal(c->writable_roots[1], "/tmp");
@@ -229,14 +228,14 @@ static void landlock_and_seatbelt(void **state)
 	sw_confined_free(c);
 
 	p = policy();
-	p.workspace = "/work/a\"b";
+	p.workspace = "/ws/a\"b";
 	c = build("seatbelt", &p);
 	assert_string_equal(c->argv[0], "/usr/bin/env");
 	assert_string_equal(c->argv[1], "-i");
 	int i = at(c, "-p", NULL, NULL);
 	assert_true(i > 0);
 	assert_non_null(strstr(c->argv[i + 1], "(deny network*)"));
-	assert_non_null(strstr(c->argv[i + 1], "(subpath \"/work/a\\\"b\")"));
+	assert_non_null(strstr(c->argv[i + 1], "(subpath \"/ws/a\\\"b\")"));
 	sw_confined_free(c);
 }
 
@@ -268,10 +267,10 @@ static void refusals(void **state)
 {
 	(void)state;
 	sw_confine_policy p = policy();
-	static const char *const workspaces[] = {
-	    "/",    "/etc",       "/usr/local",  "/home",    "/proc/self",
-	    "work", "/work/../p", "/work//p",    "/work/p/", "/var/lib",
-	    "/dev", "/sys/x",     "/home/other", "",         "/run/x"};
+	static const char *const workspaces[] = {"/",           "/etc",     "/usr/local", "/home",
+	                                         "/proc/self",  "work",     "/ws/../p",   "/ws//p",
+	                                         "/ws/p/",      "/var/lib", "/dev",       "/sys/x",
+	                                         "/home/other", "",         "/run/x"};
 	for (size_t i = 0; i < sizeof(workspaces) / sizeof(*workspaces); i++) {
 		p.workspace = workspaces[i];
 		refused(workspaces[i], "bwrap", p, make, 2);
@@ -284,7 +283,7 @@ static void refusals(void **state)
 	}
 	p.workspace = NULL;
 	refused("no workspace", "bwrap", p, make, 2);
-	refused("no mode", "bwrap", (sw_confine_policy){.workspace = "/work/p"}, make, 2);
+	refused("no mode", "bwrap", (sw_confine_policy){.workspace = "/ws/p"}, make, 2);
 	refused("no command", "bwrap", policy(), make, 0);
 	refused("no such backend", "firejail", policy(), make, 2);
 	refused("none with a sandbox", "none", policy(), make, 2);
@@ -366,8 +365,8 @@ static void read_back(void **state)
 	static const char *const backends[] = {"bwrap", "docker", "podman", "landlock"};
 	static const char *const readable[] = {"/opt/tool", "/home/u/.ssh",     "/",
 	                                       "/data/r",   "/run/docker.sock", "/run"};
-	static const char *const writable[] = {"/data/w", "/work/p/sub", "/srv/w"};
-	const char *granted[5] = {"/work/p", "/tmp"};
+	static const char *const writable[] = {"/data/w", "/ws/p/sub", "/srv/w"};
+	const char *granted[5] = {"/ws/p", "/tmp"};
 	for (int i = 0; i < 2000; i++) {
 		sw_confine_policy p = policy();
 		const char *r[2], *w[2];
@@ -397,7 +396,7 @@ static void read_back(void **state)
 			granted[n++] = w[k];
 		sw_confined *c = build(backend, &p);
 		sw_derive_options o = {.backend = backend,
-		                       .cwd = "/work/p",
+		                       .cwd = "/ws/p",
 		                       .home = "/home/u",
 		                       .uid = 1000,
 		                       .writable = granted,

@@ -133,7 +133,7 @@ static void bwrap_writes(void **state)
 	    {BASE "--bind ../etc /x sh", "", "fs_write"},
 	    {BASE "--bind /proc/self/root /x sh", "", "fs_write,fs_read"},
 	    {BASE "--bind /proc/1/cwd/x /x sh", "", "fs_write"},
-	    {BASE "--overlay / /w/work /x sh", "", "fs_write"},
+	    {BASE "--overlay / /w/ws /x sh", "", "fs_write"},
 	    {BASE "--dev-bind /dev /dev sh", "", "fs_write"},
 	    /* covered by something later: as if it were not there */
 	    {BASE "--bind / / --ro-bind /usr / sh", "fs_write,fs_read", ""},
@@ -394,13 +394,13 @@ static void facts(void **state)
 {
 	(void)state;
 	sw_derived d;
-	derive(&d, "/usr/bin/bwrap --unshare-net --bind /w /work --chdir /work -- make all", &user);
+	derive(&d, "/usr/bin/bwrap --unshare-net --bind /w /ws --chdir /ws -- make all", &user);
 	assert_string_equal(d.backend, "bwrap");
 	assert_int_equal(d.network, SW_NETWORK_DENIED);
 	assert_int_equal(d.n_writable, 1);
-	assert_string_equal(d.writable[0], "/work");
+	assert_string_equal(d.writable[0], "/ws");
 	assert_true(d.writable_known);
-	assert_string_equal(d.cwd, "/work");
+	assert_string_equal(d.cwd, "/ws");
 	assert_int_equal(d.command, 8);
 	sw_derived_clear(&d);
 	derive(&d, "docker run --rm -w /x -v /w:/x debian make", &user);
