@@ -81,7 +81,7 @@ static json_t *correct(const importer *im, json_t *row)
 {
 	json_t *list = json_array();
 	const char *id = text_of(row, "id");
-	for (size_t i = 0; id && i < im->notes.rows; i++) {
+	for (size_t i = 0; id && im->notes.cells && i < im->notes.rows; i++) {
 		char **cell = im->notes.cells + i * CELLS_MAX;
 		if (strcmp(cell[0], id) != 0)
 			continue;
@@ -93,9 +93,12 @@ static json_t *correct(const importer *im, json_t *row)
 			json_array_append_new(also, json_string(cell[2]));
 			continue;
 		}
-		json_t *o = json_object(), *was = json_object_get(row, row_key(cell[1]));
+		json_t *o = json_object();
+		const json_t *was = json_object_get(row, row_key(cell[1]));
 		json_object_set_new(o, "label", json_string(cell[1]));
-		json_object_set(o, "was", was && json_is_string(was) ? was : json_null());
+		json_object_set_new(o, "was",
+		                    json_is_string(was) ? json_copy((json_t *)(uintptr_t)was)
+		                                        : json_null());
 		json_object_set_new(o, "reason", json_string(cell[3]));
 		json_array_append_new(list, o);
 		if (!strcmp(cell[1], "undecidable"))

@@ -221,8 +221,10 @@ static int read_enforcement(load *l, const char *key, const json_t *v)
 static int read_paths(const load *l, const char *key, const json_t *v, sw_str **out, size_t *n)
 {
 	size_t count = json_array_size(v);
+	if (!json_is_array(v))
+		return bad(l, key, "not a list of paths", "[/a, /b]");
 	sw_str *list = *out ? NULL : calloc(count + 1, sizeof(*list));
-	if (!json_is_array(v) || !list)
+	if (!list)
 		return bad(l, key, "not a list of paths", "[/a, /b]");
 	for (size_t i = 0; i < count; i++)
 		list[i] = text_of(json_array_get(v, i));

@@ -53,6 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const sw_str roots[] = {{"/srv/job/ws", 11}}, accessible[] = {{"/etc", 4}};
 	if (!n_packs)
 		load();
+	MUST(n_packs > 0);
 	if (size < 6)
 		return 0;
 	size_t backend = data[0] % n_packs;

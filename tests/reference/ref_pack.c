@@ -178,8 +178,12 @@ static bool add_sig(ref_pack *p, const layers *l, const sw_pack_def *from, const
 		s.regex = compile(regex, options);
 		free(regex);
 		free(by);
-		if (!s.regex)
+		if (!s.regex) {
+			for (size_t i = 0; i < s.n_literals; i++)
+				free(s.literals[i]);
+			free(s.literals);
 			return false;
+		}
 	}
 	p->sigs = ref_grow(p->sigs, (p->n_sigs + 1) * sizeof *p->sigs);
 	p->sigs[p->n_sigs++] = s;

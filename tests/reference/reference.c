@@ -325,7 +325,7 @@ static void find_downgrades(const view *v, ref_result *out)
 		    !first_match(v, k, &at))
 			continue;
 		out->downgrades =
-		    ref_grow(out->downgrades, (out->n_downgrades + 1) * sizeof(*out->downgrades));
+		    ref_grow(out->downgrades, (out->n_downgrades + 1) * sizeof(const sw_sig_def *));
 		out->downgrades[out->n_downgrades++] = def;
 		out->lowers |= def->lowers;
 	}
