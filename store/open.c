@@ -299,6 +299,9 @@ int st_commit(sw_store *s, sw_error *err)
 			sqlite3_reset(q);
 	}
 	int code = rc == SQLITE_DONE ? 0 : st_sql_error(s, rc, "committing", err);
+	if ((rc & 255) == SQLITE_IOERR) /* written whole, perhaps, and only the flush failed */
+		sw_error_more(err, NULL, "outcome unknown: the disk failed while committing",
+		              "repeat with the same id: what was recorded is not recorded again");
 	if (code != 0) {
 		st_abort(s);
 		return code;

@@ -382,12 +382,12 @@ static void test_inserted(void **state)
 	    "INSERT INTO kept SELECT max(seq), 0, x'00' FROM record WHERE kept_digest IS NULL",
 	    "INSERT INTO rollup SELECT max(id)+8, 1, 1, 1, 0, x'' FROM rollup",
 	    /* into the pruned range */
-	    "INSERT INTO record SELECT 9, 3, x'7479', NULL, 1, 1, 1, 1, 1, 0, 0, x'00', NULL, "
-	    "NULL, NULL, NULL,"
-	    " 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, x'00'",
+	    ("INSERT INTO record SELECT 9, 3, x'7479', NULL, 1, 1, 1, 1, 1, 0, 0, x'00', NULL, "
+	     "NULL, NULL, NULL,"
+	     " 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, x'00'"),
 	    "CREATE TABLE extra(x)",
-	    "CREATE TRIGGER t AFTER INSERT ON record BEGIN DELETE FROM record WHERE seq=new.seq; "
-	    "END",
+	    ("CREATE TRIGGER t AFTER INSERT ON record BEGIN DELETE FROM record WHERE seq=new.seq; "
+	     "END"),
 	    "DROP INDEX record_id"};
 	for (size_t i = 0; i < sizeof sql / sizeof *sql; i++) {
 		sqlite3 *db = fresh();
