@@ -20,12 +20,13 @@ typedef struct cli_verb {
 	int (*run)(int argc, char **argv);
 } cli_verb;
 
-#define CLI_VERB_LIST(X)                                                                        \
-	X(classify)                                                                             \
-	X(explain)                                                                              \
-	X(run) X(confine) X(record) X(status) X(doctor) X(preflight) X(report) X(invocations)   \
-	    X(verify) X(seal) X(prune) X(export) X(backup) X(reclassify) X(serve) X(signatures) \
-	        X(corpus) X(explain_cause) X(version) X(help)
+#define CLI_VERB_LIST(X)                                                                         \
+	X(classify)                                                                              \
+	X(explain)                                                                               \
+	X(run)                                                                                   \
+	X(confine) X(record) X(status) X(doctor) X(preflight) X(report) X(invocations) X(verify) \
+	    X(seal) X(prune) X(export) X(backup) X(reclassify) X(serve) X(signatures) X(corpus)  \
+	        X(explain_cause) X(version) X(help)
 
 /* Start with *i = 0; NULL at the end. Verbs whose file is not in the build are left out. */
 const cli_verb *cli_verb_next(size_t *i);
@@ -71,11 +72,11 @@ int cli_facts_option(cli_facts *f, const char *name, const char *value, sw_error
 int cli_parse_exit(const char *z, sw_exit *out, sw_error *err);
 int cli_parse_signal(const char *z, int *out, sw_error *err);
 /* The long options of cli_facts_option, for getopt_long tables. */
-#define CLI_FACT_OPTIONS(X)                                                                     \
-	X("exit")                                                                               \
-	X("signal")                                                                             \
-	X("started") X("mode") X("network") X("enforcement") X("writable-root") X("accessible") \
-	    X("cwd")
+#define CLI_FACT_OPTIONS(X) \
+	X("exit")           \
+	X("signal")         \
+	X("started")        \
+	X("mode") X("network") X("enforcement") X("writable-root") X("accessible") X("cwd")
 
 /* The human one-line answer (and, verbose, cause and advice lines) for a result. */
 void cli_print_verdict(FILE *to, const sw_result *r, bool verbose, bool colour);

@@ -633,7 +633,8 @@ static void our_descriptors_cannot_be_opened_by_the_command(void **state)
 
 int main(void)
 {
-	/* An attacker writes to every descriptor that the supervisor holds: none may be a stranger's. */
+	/* An attacker writes to every descriptor that the supervisor holds: none may be a
+	 * stranger's. */
 	close_range(3, ~0u, 0);
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(both_streams_come_merged_in_order_and_the_exit_is_the_commands),
