@@ -41,7 +41,7 @@ static int reserve(sw_buf *b, size_t more)
 int sw_buf_add(sw_buf *b, const void *p, size_t n)
 {
 	int rc = reserve(b, n);
-	if (rc)
+	if (rc || !b->ptr)
 		return rc;
 	if (n)
 		memcpy(b->ptr + b->len, p, n);

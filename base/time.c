@@ -49,9 +49,9 @@ static const struct {
 
 int sw_duration_parse(const char *word, int64_t *out_ns, sw_error *err)
 {
-	char *end;
+	char *end = NULL;
 	double v = isdigit((unsigned char)word[0]) ? strtod(word, &end) : -1;
-	if (v >= 0) {
+	if (v >= 0 && end) {
 		for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 			if (strcmp(end, units[i].unit) != 0 || v * (double)units[i].ns > 9e18)
 				continue;

@@ -288,7 +288,7 @@ int sw_explain(const sw_pack *pack, const sw_facts *facts, sw_exit exit, sw_star
 	if (!rc)
 		rc = sw_classify(pack, &observing, exit, started, source, output, n,
 		                 &x.out->e.result, err);
-	if (!rc) {
+	if (!rc && x.out && x.out->text && x.words) {
 		if (n)
 			memcpy(x.out->text, output, n);
 		walk(&x, n, false);
