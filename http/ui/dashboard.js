@@ -11,7 +11,7 @@ const FILTERS = ["session", "actor", "cause", "level", "device", "label"];
 // name: [for people, width of a bar where nothing is recorded], and how long each is
 const PERIODS = { "1h": ["in the last hour", 300e3], "24h": ["in the last 24 hours", 3600e3], "7d": ["in the last 7 days", 6 * 3600e3], "30d": ["in the last 30 days", 86400e3], "": ["so far", 86400e3] };
 const SPANS = { "1h": 3600e3, "24h": 86400e3, "7d": 7 * 86400e3, "30d": 30 * 86400e3, "": 30 * 86400e3 };
-let state = {}, next = null, loading = null, timer = null, due = 0, cost = 0, stopFollowing = null, pending = 0;
+let state = {}, next = null, loading = null, timer = null, due = 0, cost = 0, listDue = false, shown = "", stopFollowing = null, pending = 0;
 
 /* ---- state ---- */
 
@@ -105,11 +105,24 @@ function show(id, ...nodes) {
 	if (focus) [...at.querySelectorAll("summary, a, button")].find((e) => name(e) === focus)?.focus({ preventScroll: true });
 }
 
+// Without the machine's state the records are still worth showing.
+async function lookAt(signal) {
+	try {
+		return await get("/v1/status", {}, signal);
+	} catch (e) {
+		if (e.name === "AbortError" || e.status === 401) throw e;
+		notice(`The backends could not be looked at: ${e.message} ${e.fix || ""}`);
+		return null;
+	}
+}
+
 // list: the records too (live ones are put in by their events).
 async function loadAll({ list = true } = {}) {
 	const start = performance.now();
 	clearTimeout(timer);
 	timer = null;
+	// a load that is cut short leaves its wish for the list to the next one
+	listDue ||= list;
 	if (loading) loading.abort();
 	loading = new AbortController();
 	const signal = loading.signal;
@@ -117,9 +130,11 @@ async function loadAll({ list = true } = {}) {
 	notice(bad.length ? `Not understood: ${bad.join(", ")}. Write name:value; the names are ${FILTERS.join(", ")}.` : "");
 	pending = 0;
 	try {
+		if (listDue) await loadRecords(params, signal);
+		listDue = false;
 		const [summary, series, violations, unexplained, failures, levels, denials, status, ready] = await Promise.all([
 			loadSummary(params, signal), loadTimeline(params, signal), report("violations", params, signal), report("unexplained", params, signal),
-			report("failures", params, signal), report("levels", params, signal), report("denials", params, signal), get("/v1/status", {}, signal), get("/readyz", {}, signal).catch((e) => (e.status === 503 ? { ready: false, checks: {} } : Promise.reject(e)))]);
+			report("failures", params, signal), report("levels", params, signal), report("denials", params, signal), lookAt(signal), get("/readyz", {}, signal).catch((e) => (e.status === 503 ? { ready: false, checks: {} } : Promise.reject(e)))]);
 		const byCause = sum(failures.filter((r) => r.verdict === "runner_failed"), "cause");
 		const causes = await loadCauses(byCause, signal);
 		const d = { summary, period: PERIODS[state.since][0], violations, unexplained, failures: byCause, causes, status, ready };
@@ -129,9 +144,8 @@ async function loadAll({ list = true } = {}) {
 		show("causes", view.causes(byCause, causes));
 		show("denied", view.denied(denials.map((r) => ({ name: r.resource, operation: r.operation, value: r.invocations }))));
 		show("backends", view.backends(status));
-		about(status);
-		fillBackends(status);
-		if (list) await loadRecords(params, signal);
+		if (status) about(status);
+		if (status) fillBackends(status);
 		show("time", timeline(series));
 		document.body.dataset.loaded = "yes";
 	} catch (e) {
@@ -259,6 +273,7 @@ function startFollowing() {
 async function showDetail() {
 	const dialog = $("detail");
 	if (!state.id) return dialog.open && dialog.close();
+	shown = state.id;
 	try {
 		const r = await get("/v1/invocations/" + encodeURIComponent(state.id), { explain: 1 });
 		const cause = r.cause ? (await loadCauses([{ name: r.cause }])).get(r.cause) : null;
@@ -321,7 +336,11 @@ function wire() {
 		start();
 	});
 	$("detail-close").addEventListener("click", () => $("detail").close());
-	$("detail").addEventListener("close", () => state.id && writeState({ id: "" }));
+	$("detail").addEventListener("close", () => {
+		if (state.id) writeState({ id: "" });
+		// the row that had the focus may have been put in anew meanwhile
+		[...$("records").tBodies[0].rows].find((row) => row.dataset.id === shown)?.querySelector("a").focus();
+	});
 	$("detail").addEventListener("click", (e) => e.target === $("detail") && $("detail").close());
 	addEventListener("hashchange", () => (takeToken(), onState()));
 	addEventListener("popstate", onState);
