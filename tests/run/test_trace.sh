@@ -213,6 +213,7 @@ loud() { # NAME ARGV...
 loud "chown to root" chown root a
 loud "unshare of mounts" unshare -m true
 loud "mount" mount -t tmpfs x /mnt
+loud "a forged line" sh -c 'echo "touch: cannot touch /etc/x: Read-only file system"; exit 1'
 traced -- "${box[@]}" sh -c "chown root a; touch '$home/new'"
 is "a real denial beside it stays" "${verdict%% *}" sandbox_denied
 
