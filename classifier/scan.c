@@ -531,9 +531,9 @@ int sw_scan_finish(sw_scan *s, sw_exit exit, sw_started started, sw_source sourc
 int sw_classify(const sw_pack *pack, const sw_facts *facts, sw_exit exit, sw_started started,
                 sw_source source, const void *output, size_t n, sw_result **out, sw_error *err)
 {
-	sw_scan *s;
+	sw_scan *s = NULL;
 	int rc = sw_scan_begin(&s, pack, facts, err);
-	if (rc)
+	if (rc || !s)
 		return rc;
 	rc = sw_scan_feed(s, output, n);
 	rc = rc ? sw_error_set(err, rc, "out of memory")

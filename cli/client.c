@@ -236,7 +236,7 @@ static int take_answer(const sw_buf *all, const char *server, json_t **answer, s
 int cli_server_call(const char *server, const char *path, const json_t *body, json_t **answer,
                     sw_error *err)
 {
-	target t;
+	target t = {0};
 	sw_buf all;
 	char *text = body ? sw_json_dump(body) : NULL;
 	int code =

@@ -42,8 +42,7 @@ json_t *run_cli_json(const sw_result *r, const sw_run_report *report, const run_
 	json_object_set_new(run, "runner_lost", json_boolean(report->runner_lost));
 	json_object_set_new(run, "started_at", json_string(from));
 	json_object_set_new(run, "ended_at", json_string(to));
-	json_object_set_new(run, "duration_ms",
-	                    json_real((double)(report->duration_ns / 1000) / 1e3));
+	json_object_set_new(run, "duration_ms", json_real((double)report->duration_ns / 1e6));
 	json_object_set_new(run, "output_bytes", json_integer((json_int_t)report->output_bytes));
 	json_object_set_new(run, "program",
 	                    report->program.path[0] ? sw_json_text(sw_str_of(report->program.path))

@@ -218,7 +218,7 @@ int run_cli_parse(run_cli_options *o, const cli_verb *self, int argc, char **arg
 	probe_cli_policy_init(&o->policy);
 	/* what stands behind the first "--" is the command's, whatever it looks like */
 	int split = 1;
-	while (split < argc && strcmp(argv[split], "--"))
+	while (split < argc && strcmp(argv[split], "--") != 0)
 		split++;
 	cli_args a;
 	cli_args_init(&a, self, split, argv);
