@@ -181,26 +181,12 @@ static void take(evaluation *e, uint32_t i, const sw_capture *c)
 	}
 }
 
-/*
- * A denial that decides whatever the exit owns its line: those after it of no higher
- * confidence can neither be reported for the line nor change its count.
- */
-static sw_confidence ownership(evaluation *e, uint32_t i, const sw_capture *c)
-{
-	const sw_sig *sig = &e->scan->pack->sigs[i];
-	sw_confidence confidence;
-	if (sig->gate || has_prefix(e) || informational(e) || e->downgrade || e->n_fatals ||
-	    vetoed(e) || !sw_facts_decide(sig, &e->scan->facts, c, &confidence))
-		return SW_CONFIDENCE_NONE;
-	return confidence;
-}
-
 /* Tries the signatures whose literal is in the segment: denials last, for the others shape them. */
 static void find_matches(evaluation *e)
 {
 	sw_scan *scan = e->scan;
 	const sw_pack *pack = scan->pack;
-	sw_confidence owned = SW_CONFIDENCE_NONE;
+	bool owned = false;
 	for (int denials = 0; denials < 2; denials++) {
 		for (uint32_t w = 0; w < scan->n_hit_words; w++) {
 			uint32_t bits = scan->hit_words[w] &
@@ -209,14 +195,12 @@ static void find_matches(evaluation *e)
 				uint32_t i = w * 32 + (uint32_t)__builtin_ctz(bits);
 				const sw_sig *sig = &pack->sigs[i];
 				sw_capture c = {0};
-				if (owned && sig->confidence <= owned &&
-				    sig->def->scope == SW_SCOPE_COMMAND)
+				if (owned && sig->def->scope == SW_SCOPE_COMMAND)
 					continue;
 				if (!matches(e, sig, &c))
 					continue;
 				take(e, i, &c);
-				if (denials && !owned)
-					owned = ownership(e, i, &c);
+				owned |= denials && !sig->gate;
 			}
 		}
 	}

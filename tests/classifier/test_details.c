@@ -316,11 +316,20 @@ TEST(confidence_never_changes_the_verdict)
 TEST(adjustments_change_what_is_taken_over)
 {
 	UNUSED;
-	DENIED(CASE(.backend = "outer", .text = "cat: x: Permission denied\n"), "common.eacces");
-	OK(CASE(.backend = "box", .text = "cat: x: Permission denied\n"));
+	DENIED(CASE(.backend = "outer", .text = "Permission denied\n"), "common.eacces");
+	OK(CASE(.backend = "box", .text = "Permission denied\n"));
 	sw_result *r = test_classify(CASE(.backend = "outer", .text = "Out of memory\n"));
 	assert_int_equal(r->limit, SW_LIMIT_NONE);
 	sw_result_free(r);
+}
+
+TEST(ownership_the_first_that_matches_has_the_line_even_where_it_does_not_decide)
+{
+	UNUSED;
+	/* common.eacces would decide under "outer", but common.eacces.outside, before it, does not. */
+	OK(CASE(.backend = "outer", .text = "cat: x: Permission denied\n"));
+	DENIED(CASE(.backend = "outer", .text = "cat: x: Permission denied\nPermission denied\n"),
+	       "common.eacces");
 }
 
 /* ---- vetoes ---- */
@@ -545,6 +554,7 @@ int main(void)
 	    T(decides_with_the_mode),
 	    T(confidence_never_changes_the_verdict),
 	    T(adjustments_change_what_is_taken_over),
+	    T(ownership_the_first_that_matches_has_the_line_even_where_it_does_not_decide),
 	    T(vetoes_take_the_denials_of_their_line),
 	    T(vetoes_never_take_a_fatal),
 	    T(downgrades_lower_and_leave_the_verdict),

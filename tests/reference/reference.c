@@ -225,12 +225,23 @@ static bool sees(const view *v, const ref_sig *s, const segment *seg, const part
 	       !(w->any_fatal && w->any_scope_any);
 }
 
+/* One signature owns a line: after the first without an exit gate only scope-any ones look at it.
+ */
+static bool owned_before(const view *v, const part *w, const ref_sig *s)
+{
+	for (const ref_sig *o = v->pack->sigs; o < s; o++)
+		if (o->def->kind == SW_KIND_DENIAL && w->match[o - v->pack->sigs] &&
+		    o->def->n_only_exit == 0 && o->def->n_except_exit == 0)
+			return s->def->scope != SW_SCOPE_ANY;
+	return false;
+}
+
 static bool deciding(const view *v, const segment *seg, const part *w, const ref_sig *s,
                      sw_confidence *confidence)
 {
 	return s->def->kind == SW_KIND_DENIAL && w->match[s - v->pack->sigs] &&
-	       exit_admits(v->pack, s->def, v->exit) && sees(v, s, seg, w) && !w->vetoed &&
-	       decides(v, s, w, confidence);
+	       !owned_before(v, w, s) && exit_admits(v->pack, s->def, v->exit) &&
+	       sees(v, s, seg, w) && !w->vetoed && decides(v, s, w, confidence);
 }
 
 /* The first signature of the segment that decides with the wanted confidence (-1: with any). */
