@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define NEUTRAL_FILE_MAX (8u << 20)
-#define COST_MAX 700 /* stops in a MiB that one literal may cost */
+#define COST_MAX 1000 /* stops in a MiB that one literal may cost */
 
 typedef struct checker {
 	const sw_pack_file *files;
