@@ -3,6 +3,7 @@
 #include "config.h"
 #include "landlock.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -111,7 +112,11 @@ int main(int argc, char **argv)
 	if (rc == CLI_USAGE && config.argv)
 		fprintf(stderr, "  (options were added from %s)\n", config.file);
 	cli_config_free(&config);
+	errno = 0;
 	if (fflush(stdout) != 0 || ferror(stdout)) {
+		if (rc != CLI_IO) /* else it was said */
+			fprintf(stderr, "sandwitness: cannot write to stdout: %s\n",
+			        strerror(errno ? errno : EIO));
 		if (rc == CLI_OK)
 			rc = CLI_IO;
 	}
