@@ -213,7 +213,6 @@ int main(void)
 	snprintf(file, sizeof file, "%s/file", folder);
 	snprintf(trail, sizeof trail, "%s/trail.db", folder);
 	int rc = cmocka_run_group_tests(tests, NULL, NULL);
-	char command[96];
-	snprintf(command, sizeof command, "rm -rf %s", folder);
-	return system(command) != 0 || rc;
+	remove_dir(strdup(folder));
+	return rc;
 }
