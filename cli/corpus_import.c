@@ -83,7 +83,7 @@ static json_t *correct(const importer *im, json_t *row)
 	const char *id = text_of(row, "id");
 	for (size_t i = 0; id && im->notes.cells && i < im->notes.rows; i++) {
 		char **cell = im->notes.cells + i * CELLS_MAX;
-		if (strcmp(cell[0], id) != 0)
+		if (!cell[0] || strcmp(cell[0], id) != 0)
 			continue;
 		if (!strcmp(cell[1],
 		            "also")) { /* no correction: another runner's words are in it */

@@ -323,14 +323,15 @@ int http_config_parse(http_config *c, int argc, char **argv, bool *answered, sw_
 			return sw_error_more(err, "serve", NULL,
 			                     "sandwitnessd --help lists the options");
 		}
-		if (row->value && !value) {
+		bool takes = row->kind != OPT_YES;
+		if (takes && !value) {
 			if (i + 1 == argc) {
 				sw_error_set(err, SW_EINVAL, "--%s needs %s", row->name,
 				             row->value);
 				return sw_error_more(err, row->name, NULL, row->help);
 			}
 			value = argv[++i];
-		} else if (!row->value && value) {
+		} else if (!takes && value) {
 			sw_error_set(err, SW_EINVAL, "--%s takes no value", row->name);
 			return sw_error_more(err, row->name, NULL, row->help);
 		}
