@@ -22,9 +22,12 @@ for what in line:98 stage:97 cause:90 resource:95; do
 	is "${what%:*} agrees in ${what#*:} %" \
 		"$(field "[.backends[].agreement.${what%:*} // empty] | (map(.right) | add) * 100 >= (map(.of) | add) * ${what#*:}")" true
 done
-succeeds "the relations that hold of every case" "$SANDWITNESS" corpus check "$corpus" --metamorphic --json
+# With sanitizers for the cases of one backend; the release build tries all.
+some=() many=100000
+[ -z "${ASAN_BUILD:-}" ] || some=(--backend docker) many=50000
+succeeds "the relations that hold of every case" "$SANDWITNESS" corpus check "$corpus" "${some[@]}" --metamorphic --json
 is "none is broken" "$(field '.metamorphic_broken')" 0
-is "many were tried" "$(field '.metamorphic > 100000')" true
+is "many were tried" "$(field ".metamorphic > $many")" true
 
 # ---- the forms of the report ----
 succeeds "TAP" "$SANDWITNESS" corpus check "$corpus" --backend bwrap --tap
