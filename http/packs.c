@@ -105,11 +105,11 @@ int http_packs_load(http_packs **out, const http_config *config, sw_error *err)
 	}
 	size_t n_user = code ? 0 : sw_loaded_files(p->loaded, &user);
 	size_t n = n_user + (chosen ? n_chosen : builtin->n_defs);
-	if (!code && !(p->defs = calloc(n ? n : 1, sizeof(const sw_pack_def *))))
-		code = sw_error_set(err, SW_ENOMEM, "out of memory");
-	if (code) {
+	if (!code)
+		p->defs = calloc(n ? n : 1, sizeof(const sw_pack_def *));
+	if (!p->defs) {
 		http_packs_free(p);
-		return code;
+		return code ? code : sw_error_set(err, SW_ENOMEM, "out of memory");
 	}
 	n = 0;
 	for (size_t i = 0; i < n_user; i++)
