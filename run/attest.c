@@ -174,7 +174,7 @@ int run_attest_new(run_attest **out, char *const *argv, const sw_run_shape *shap
 		return rc;
 	}
 	for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
-		if (strcmp(methods[i].backend, shape->backend))
+		if (strcmp(methods[i].backend, shape->backend) != 0)
 			continue;
 		if (!wanted && methods[i].method->plan)
 			a->refusal = "it was switched off";

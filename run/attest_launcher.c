@@ -21,7 +21,7 @@ static const char *plan(run_attest *a)
 	            st.st_ino == a->program->ino;
 	if (!self && !a->program->trusted)
 		return "others than root can change the launcher";
-	for (size_t i = at; i < a->argc && strcmp(a->argv[i], "--"); i++)
+	for (size_t i = at; i < a->argc && strcmp(a->argv[i], "--") != 0; i++)
 		if (!strcmp(a->argv[i], "--exec-fd"))
 			return "the argv uses --exec-fd itself";
 	int p[2];

@@ -113,7 +113,7 @@ static int ask(const run_attest *a, const char *const *rest, char *out, size_t n
 	size_t globals = a->call.subcommand;
 	argv[k++] = a->program->path;
 	for (size_t i = 1; i < globals && k < 40; i++)
-		if (strcmp(a->argv[i], "container"))
+		if (strcmp(a->argv[i], "container") != 0)
 			argv[k++] = a->argv[i];
 	for (size_t i = 0; rest[i] && k < 63; i++)
 		argv[k++] = rest[i];
@@ -233,7 +233,7 @@ static bool has(const run_attest *a, const char *name, const char **value)
 	for (size_t i = a->shape->options; i < a->argc && a->argv[i][0] == '-'; i++) {
 		if (!strcmp(a->argv[i], "--"))
 			return false;
-		if (strncmp(a->argv[i], name, n))
+		if (strncmp(a->argv[i], name, n) != 0)
 			continue;
 		if (a->argv[i][n] == '=' && value)
 			*value = a->argv[i] + n + 1;
@@ -337,7 +337,7 @@ static void conclude_systemd(run_attest *a, int code, int sig, bool we_killed)
 	if (systemctl(a, rest, out, sizeof out, &rc) || rc != 0)
 		return;
 	char load[32];
-	if (strcmp(property(out, "LoadState", load, sizeof load), "loaded"))
+	if (strcmp(property(out, "LoadState", load, sizeof load), "loaded") != 0)
 		return; /* gone already, as after success */
 	property(out, "ExecMainPID", main_pid, sizeof main_pid);
 	property(out, "ExecMainCode", main_code, sizeof main_code);

@@ -83,7 +83,7 @@ static void look_at_bwrap(char *const *argv, size_t argc, sw_run_shape *s)
 static const char *value_of(char *const *argv, size_t argc, size_t i, const char *name)
 {
 	size_t n = strlen(name);
-	if (strncmp(argv[i], name, n))
+	if (strncmp(argv[i], name, n) != 0)
 		return NULL;
 	if (argv[i][n] == '=')
 		return argv[i] + n + 1;
@@ -118,7 +118,7 @@ void run_engine_parse(char *const *argv, size_t runner, const run_engine *e, run
 	}
 	if (i < argc && !strcmp(argv[i], "container"))
 		i++;
-	if (i >= argc || strcmp(argv[i], "run"))
+	if (i >= argc || strcmp(argv[i], "run") != 0)
 		return;
 	out->subcommand = i++;
 	for (; i < argc && argv[i][0] == '-' && argv[i][1]; i += option_span(argv, i, e)) {
@@ -234,7 +234,7 @@ static void name_fd(run_named_fds *out, const char *text)
 void run_fds_named(char *const *argv, const sw_run_shape *shape, run_named_fds *out)
 {
 	memset(out, 0, sizeof *out);
-	if (strcmp(shape->backend, "bwrap"))
+	if (strcmp(shape->backend, "bwrap") != 0)
 		return;
 	size_t argc = count(argv);
 	for (size_t i = shape->options; i < argc && argv[i][0] == '-';) {

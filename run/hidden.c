@@ -259,7 +259,7 @@ static int look_at_refused(const sw_facts *facts, sw_result *r)
 		const sw_observation *o = &r->observations[i];
 		char path[4096];
 		if (o->kind != SW_OBSERVATION_DENIAL_NOT_DECIDING || !o->hit.sig ||
-		    !o->hit.resource_kind || strcmp(o->hit.resource_kind, "path") ||
+		    !o->hit.resource_kind || strcmp(o->hit.resource_kind, "path") != 0 ||
 		    !strstr(o->hit.sig->id, "eacces") || o->hit.resource.len == 0)
 			continue;
 		bool relative = o->hit.resource.ptr[0] != '/';

@@ -374,7 +374,7 @@ static int supervise(const sw_run_options *o, run_trace *trace, sw_run_report *r
 static size_t unwrap_env(char *const *argv, char ***env)
 {
 	*env = NULL;
-	if (strcmp(argv[0], "/usr/bin/env") || !argv[1] || strcmp(argv[1], "-i"))
+	if (strcmp(argv[0], "/usr/bin/env") != 0 || !argv[1] || strcmp(argv[1], "-i") != 0)
 		return 0;
 	size_t n = 2;
 	while (argv[n] && strchr(argv[n], '=') && argv[n][0] != '=' && argv[n][0] != '-')
@@ -387,7 +387,7 @@ static size_t unwrap_env(char *const *argv, char ***env)
 	size_t k = 0;
 	for (size_t i = 2; i < n; i++) {
 		size_t name = strcspn(argv[i], "=") + 1, at = 0;
-		while (at < k && strncmp(list[at], argv[i], name))
+		while (at < k && strncmp(list[at], argv[i], name) != 0)
 			at++;
 		list[at] = argv[i]; /* the last assignment of a name holds */
 		if (at == k)

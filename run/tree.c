@@ -355,9 +355,10 @@ static size_t stop_pass(run_tree *t)
 		    !read_stat((pid_t)atol(e->d_name), &p) || p.pid == t->self)
 			continue;
 		run_proc key = {.pid = p.ppid};
-		bool ours = p.ppid == t->self ? !was_before(t, p.pid)
-		                              : find(t, p.ppid) || bsearch(&key, known, n_known,
-		                                                           sizeof key, by_pid);
+		bool ours = p.ppid == t->self
+		                ? !was_before(t, p.pid)
+		                : find(t, p.ppid) ||
+		                      (known && bsearch(&key, known, n_known, sizeof key, by_pid));
 		if (!ours || !grow(t))
 			continue;
 		if (p.state != 'T' && p.state != 't' && signal_same(&p, SIGSTOP))
