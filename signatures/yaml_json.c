@@ -156,6 +156,8 @@ json_t *sw_yaml_read(const char *text, size_t n, const char *file, sw_error *err
 
 /* ---- writing ---- */
 
+enum { SIMPLE_KEY_MAX = 1024 };
+
 static bool is_plain(const char *z, size_t n)
 {
 	if (n == 0 || n > 200 || strlen(z) != n)
@@ -241,11 +243,16 @@ static void write_map(sw_buf *out, const json_t *v, int depth)
 	json_t *value;
 	json_object_foreach((json_t *)(uintptr_t)v, key, value)
 	{
-		sw_buf_addf(out, "%*s", depth * 2, "");
-		if (is_plain(key, strlen(key)))
+		size_t n = strlen(key);
+		/* A key as usual ends within 1,024 characters; each byte takes up to six. */
+		bool is_long = n > SIMPLE_KEY_MAX / 6;
+		sw_buf_addf(out, "%*s%s", depth * 2, "", is_long ? "? " : "");
+		if (is_plain(key, n))
 			sw_buf_adds(out, key);
 		else
-			write_quoted(out, key, strlen(key));
+			write_quoted(out, key, n);
+		if (is_long)
+			sw_buf_addf(out, "\n%*s", depth * 2, "");
 		sw_buf_adds(out, ":");
 		write_value(out, value, depth + 1);
 	}
