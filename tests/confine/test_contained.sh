@@ -120,7 +120,10 @@ try() { # USER BACKEND [--partial]
 		local line mark="8$((RANDOM % 9000 + 1000))$$"
 		line=$(as_user "$user" "$sw" confine "${o[@]}" -- sh -c "trap '' TERM; setsid sleep $mark & sleep $mark & wait")
 		as_user "$user" bash -c "'$sw' run --audit=off --deadline 500ms -- $line" >/dev/null 2>&1 </dev/null
-		sleep 0.1
+		for _ in $(seq 40); do
+			pgrep -f "sleep $mark" >/dev/null || break
+			sleep 0.05
+		done
 		is "$label: does not outlive its deadline" "$(pgrep -f "sleep $mark" | wc -l)" 0
 	else
 		skip "$label: deadline" "no run in this build"

@@ -30,11 +30,19 @@ c, status, headers = stream()
 tap.equal((status, headers["content-type"][0], headers["cache-control"][0]), (200, "text/event-stream", "no-store"), "a stream opens")
 hello = c.events(2, 1)[0]
 tap.equal((hello[1], hello[2]["head"]), ("hello", service.get("/v1/chain").json()["seq"]), "it says where it begins")
-start = time.monotonic()
-seq = service.post("/v1/invocations", record(1)).json()["seq"]
-event = [e for e in c.events(2, 1) if e[1] != "comment"][0]
-tap.ok(time.monotonic() - start < 0.5, "an event follows at once", time.monotonic() - start)
-tap.equal((event[0], event[1], event[2]["id"]), (str(seq), "complete", "test-1"), "with the row's number as its id")
+times = []
+for more in range(3):  # a busy machine may be late once, not three times
+    start = time.monotonic()
+    number = 2000 + more if more else 1
+    seq = service.post("/v1/invocations", record(number)).json()["seq"]
+    event = None
+    while event is None and time.monotonic() - start < 10:
+        event = next((e for e in c.events(2, 1) if e[1] != "comment"), None)
+    times.append(time.monotonic() - start)
+    if times[-1] < 0.5:
+        break
+tap.ok(times[-1] < 0.5, "an event follows at once", times)
+tap.equal((event[0], event[1], event[2]["id"]), (str(seq), "complete", f"test-{number}"), "with the row's number as its id")
 tap.equal(event[2], {k: v for k, v in service.get("/v1/invocations?limit=1").json()["invocations"][0].items()}, "and the same object as the list")
 quiet = c.events(1.0)
 tap.ok(len([e for e in quiet if e[1] == "comment"]) >= 2, "a heartbeat while nothing happens", quiet)
@@ -79,7 +87,7 @@ service.post("/v1/invocations", [record(i) for i in range(5000, 5100)])
 for k in range(51, 65):
     service.post("/v1/invocations", [record(i) for i in range(k * 100, k * 100 + 100)])
 c, *_ = stream(0)
-want = 1 + 1 + 30 + 1 + 15 * 100
+want = len(times) + 1 + 30 + 1 + 15 * 100
 got, deadline = [], time.monotonic() + 20
 while len(got) < want and time.monotonic() < deadline:
     got += recorded(c.events(0.5, 200))
@@ -88,7 +96,9 @@ tap.equal([int(i) for i, _ in got], sorted(int(i) for i, _ in got), "in order")
 c.close()
 
 # ---- bounded ----
-time.sleep(0.8)
+deadline = time.monotonic() + 10  # those closed above are seen to be gone at the next heartbeat
+while "sandwitness_event_streams 0\n" not in service.get("/metrics").body.decode() and time.monotonic() < deadline:
+    time.sleep(0.05)
 held = [stream() for _ in range(3)]
 tap.equal([h[1] for h in held], [200, 200, 200], "as many as allowed")
 c, status, headers = stream()
