@@ -37,8 +37,8 @@ static double run(char **argv, const posix_spawn_file_actions_t *actions, long *
 	int status;
 	struct rusage usage;
 	double t = now_us();
-	if (posix_spawnp(&pid, argv[0], actions, NULL, argv, environ) != 0) {
-		fprintf(stderr, "bench-spawn: cannot run %s\n", argv[0]);
+	if (!argv[0] || posix_spawnp(&pid, argv[0], actions, NULL, argv, environ) != 0) {
+		fprintf(stderr, "bench-spawn: cannot run %s\n", argv[0] ? argv[0] : "nothing");
 		exit(1);
 	}
 	wait4(pid, &status, 0, &usage);

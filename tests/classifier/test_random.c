@@ -107,7 +107,7 @@ typedef struct buffer {
 
 static void add(buffer *b, const void *p, size_t n)
 {
-	if (b->n + n > b->cap) {
+	if (!b->p || b->n + n > b->cap) {
 		b->cap = (b->n + n) * 2 + 64;
 		b->p = realloc(b->p, b->cap);
 		assert_non_null(b->p);

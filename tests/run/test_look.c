@@ -44,9 +44,9 @@ static void backend_is_read_from_argv0(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		sw_run_shape s;
 		sw_run_detect(rows[i].argv, &s);
-		if (strcmp(s.backend, rows[i].backend))
+		if (strcmp(s.backend, rows[i].backend) != 0)
 			fail_msg("row %zu: %s", i, s.backend);
-		if (strcmp(s.backend, "none"))
+		if (strcmp(s.backend, "none") != 0)
 			assert_int_equal(s.runner, rows[i].runner);
 	}
 }

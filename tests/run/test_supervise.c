@@ -302,7 +302,7 @@ static long peak_kib(void)
 	close(fd);
 	char *peak = n > 0 ? strstr(text, "VmHWM:") : NULL;
 	assert_non_null(peak);
-	return atol(peak + 6);
+	return peak ? atol(peak + 6) : 0;
 }
 
 static void a_gibibyte_takes_no_more_memory_than_ten_mebibytes(void **state)
@@ -463,8 +463,8 @@ static void a_bwrap_killed_over_its_command_is_lost(void **state)
 	    "--die-with-parent",
 	    "sh",
 	    "-c",
-	    "echo 'bwrap: Creating new namespace failed: Operation not permitted'; "
-	    "kill -9 $PPID; sleep 5",
+	    ("echo 'bwrap: Creating new namespace failed: Operation not permitted'; "
+	     "kill -9 $PPID; sleep 5"),
 	    NULL};
 	sw_run_options o = options_for(argv, &s);
 	RUN(o, &r);
@@ -579,9 +579,9 @@ static void a_followed_command_runs_free(void **state)
 	                      "--unshare-user",
 	                      "sh",
 	                      "-c",
-	                      "grep TracerPid /proc/self/status; (kill -STOP $$; until grep -q "
-	                      "'State:.T' /proc/$$/status; do sleep 0.01; done; kill -CONT $$) & "
-	                      "wait; exit 6",
+	                      ("grep TracerPid /proc/self/status; (kill -STOP $$; until grep -q "
+	                       "'State:.T' /proc/$$/status; do sleep 0.01; done; kill -CONT $$) & "
+	                       "wait; exit 6"),
 	                      NULL};
 	sw_run_options o = options_for(argv, &s);
 	RUN(o, &r);

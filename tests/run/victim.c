@@ -36,8 +36,10 @@ static int stubborn(const char *seconds)
 {
 	for (int s = 1; s < 32; s++)
 		signal(s, SIG_IGN);
-	if (fork() == 0 && fork() == 0)
-		setsid();
+	if (fork() == 0) {
+		if (fork() == 0)
+			setsid();
+	}
 	for (unsigned left = (unsigned)atoi(seconds); left;)
 		left = sleep(left);
 	return 0;
@@ -202,7 +204,7 @@ static void attack_process(pid_t pid, int how)
 		if (n <= 0)
 			continue;
 		target[n] = '\0';
-		if (strncmp(target, "socket:", 7) && strncmp(target, "pipe:", 5))
+		if (strncmp(target, "socket:", 7) != 0 && strncmp(target, "pipe:", 5) != 0)
 			continue;
 		int fd = open(link, O_WRONLY | O_NONBLOCK);
 		if (fd < 0)

@@ -271,7 +271,7 @@ static void make_one(struct made *m, uint64_t i, uint64_t n, int64_t begin)
 	snprintf(m->actor, sizeof m->actor, "actor-%03u", (unsigned)(session * 7919 % 200));
 	snprintf(m->device, sizeof m->device, "device-%02u", (unsigned)(session * 104729 % 40));
 	snprintf(m->team, sizeof m->team, "team-%u", (unsigned)(session % 9));
-	int64_t span = 90ll * 86400 * 1000000000;
+	int64_t span = 90LL * 86400 * 1000000000;
 	r->started_ns = begin + (int64_t)((double)i / (double)n * (double)span) + rnd(1000000);
 	r->ended_ns = r->started_ns + 1000000 + rnd(2000000000);
 	r->session = sw_str_of(m->session);
@@ -346,7 +346,7 @@ static int generate(const char *path, uint64_t n, uint64_t seed)
 	state ^= seed * 0x9e3779b97f4a7c15ull;
 	if (!m || !ops || sw_store_open(&s, path, SW_STORE_WRITE, NULL, &e) != 0)
 		die("open", &e);
-	int64_t begin = sw_now_ns() - 90ll * 86400 * 1000000000;
+	int64_t begin = sw_now_ns() - 90LL * 86400 * 1000000000;
 	double t = seconds();
 	for (uint64_t i = 0; i < n;) {
 		size_t k = 0;

@@ -184,7 +184,7 @@ static bool change_cell(sqlite3 *db, const char *table, const char *column, int6
 {
 	char sql[300];
 	sqlite3_stmt *q;
-	unsigned char bytes[1 << 16];
+	unsigned char bytes[1 << 16] = {0};
 	snprintf(sql, sizeof sql, "SELECT %s FROM %s WHERE rowid=%lld", column, table,
 	         (long long)rowid);
 	sqlite3_prepare_v2(db, sql, -1, &q, NULL);
@@ -232,7 +232,7 @@ static void test_every_column(void **state)
 		size_t nc = columns(t[i], c), of_table = 0;
 		sqlite3 *db = fresh();
 		char sql[200];
-		int64_t rows[64];
+		int64_t rows[64] = {0};
 		size_t nr = 0;
 		sqlite3_stmt *q;
 		snprintf(sql, sizeof sql, "SELECT rowid FROM %s ORDER BY rowid", t[i]);
@@ -343,7 +343,7 @@ static void test_swapped_rows(void **state)
 {
 	(void)state;
 	sqlite3 *db = fresh();
-	int64_t first = scalar(db, "SELECT min(seq) FROM record"), rows[64];
+	int64_t first = scalar(db, "SELECT min(seq) FROM record"), rows[64] = {0};
 	size_t n = 0;
 	sqlite3_stmt *q;
 	sqlite3_prepare_v2(db, "SELECT seq FROM record ORDER BY seq", -1, &q, NULL);
