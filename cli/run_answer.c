@@ -85,42 +85,6 @@ static int file_error(sw_error *err, const char *path)
 	return SW_EIO;
 }
 
-/* A reader of F sees all of the verdict or none: written beside it, then renamed. */
-static int write_file(const char *path, const char *text, size_t n, sw_error *err)
-{
-	struct stat st;
-	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a FIFO, /dev/fd/N, a link */
-		int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
-		int rc = fd < 0 ? SW_EIO : sw_write_all(fd, text, n);
-		if (rc)
-			file_error(err, path);
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
-	size_t len = strlen(path);
-	char *tmp = malloc(len + 8);
-	if (!tmp)
-		return sw_error_set(err, SW_ENOMEM, "out of memory");
-	memcpy(tmp, path, len);
-	strcpy(tmp + len, ".XXXXXX");
-	int fd = mkostemp(tmp, O_CLOEXEC);
-	int rc = fd < 0 ? SW_EIO : sw_write_all(fd, text, n);
-	if (fd >= 0) {
-		mode_t mask = umask(0);
-		umask(mask);
-		if (fchmod(fd, 0666 & ~mask) || close(fd) || (!rc && rename(tmp, path)))
-			rc = SW_EIO;
-	}
-	if (rc) {
-		file_error(err, path);
-		if (fd >= 0)
-			unlink(tmp);
-	}
-	free(tmp);
-	return rc;
-}
-
 int run_cli_publish(const run_cli_options *o, json_t *j, sw_error *err)
 {
 	char *text = j ? sw_json_dump(j) : NULL;
@@ -144,7 +108,7 @@ int run_cli_publish(const run_cli_options *o, json_t *j, sw_error *err)
 	if (!rc && o->verdict_fd >= 0 && (rc = sw_write_all(o->verdict_fd, line, n)))
 		file_error(err, "--verdict-fd");
 	if (!rc && o->verdict_file)
-		rc = write_file(o->verdict_file, line, n, err);
+		rc = run_place_write(&o->place, line, n, err);
 	sigaction(SIGPIPE, &old, NULL);
 	free(line);
 	return rc;

@@ -2,6 +2,7 @@
 #ifndef SW_CLI_RUN_H
 #define SW_CLI_RUN_H
 
+#include "run_place.h"
 #include "cli.h"
 #include "derive.h"
 #include "levels.h"
@@ -29,6 +30,7 @@ typedef struct run_cli_options {
 	    trace;
 	int verdict_fd; /* -1: none */
 	const char *verdict_file;
+	run_place place; /* of the file, settled before the command starts */
 	int keep_fds[RUN_KEEP_FDS_MAX];
 	size_t n_keep_fds;
 	size_t keep_output;

@@ -214,6 +214,7 @@ int run_cli_parse(run_cli_options *o, const cli_verb *self, int argc, char **arg
 {
 	memset(o, 0, sizeof *o);
 	o->verdict_fd = -1;
+	run_place_open(&o->place, NULL);
 	cli_facts_init(&o->f);
 	probe_cli_policy_init(&o->policy);
 	/* what stands behind the first "--" is the command's, whatever it looks like */
@@ -238,6 +239,7 @@ int run_cli_parse(run_cli_options *o, const cli_verb *self, int argc, char **arg
 			return cli_usage_error(self, "--label \"%.60s\" is not KEY=VALUE",
 			                       o->labels[i]);
 	o->policy.policy.network = o->network_allowed;
+	run_place_open(&o->place, o->verdict_file);
 	o->argv = argv + split + 1;
 	o->argc = argc - split - 1;
 	return 0;

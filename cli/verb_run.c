@@ -257,8 +257,10 @@ static int run(int argc, char **argv)
 		run_cli_level_free(&s->level);
 		run_cli_sandbox_free(&s->box);
 	}
-	if (o)
+	if (o) {
+		run_place_close(&o->place);
 		probe_cli_policy_free(&o->policy);
+	}
 	free(s);
 	free(o);
 	return status;

@@ -251,6 +251,28 @@ def supervisor_killed():
     tap.ok(len(rows) == 1, "kill the supervisor: the trail names a run that never ended", q.stdout, q.stderr)
 
 
+def verdict_file_in_the_workspace():
+    """The command may write the folder that the verdict goes to: nothing outside may be hit."""
+    precious, w = os.path.join(work, "precious"), os.path.join(work, "workspace")
+    os.makedirs(w + "/d")
+    ways = [("a link in its place", "v.json", f"ln -s {precious} {w}/v.json"),
+            ("a link for its folder", "d/precious", f"mv {w}/d {w}/e; ln -s {work} {w}/d"),
+            ("a FIFO in its place", "f.json", f"mkfifo {w}/f.json")]
+    for name, target, command in ways:
+        with open(precious, "w") as f:
+            f.write("precious\n")
+        p = subprocess.run([cli, "run", "--audit=off", "--verdict-file", f"{w}/{target}", "--", *BOX, "--bind", w, w,
+                            "--unshare-all", "sh", "-c", command + "; exit 5"], stdin=subprocess.DEVNULL, capture_output=True,
+                           env=env, timeout=20)
+        with open(precious) as f:
+            kept = f.read()
+        real = os.path.join(w, target.replace("d/", "e/"))
+        ok = p.returncode == 5 and kept == "precious\n" and os.path.isfile(real) and not os.path.islink(real)
+        with open(real if ok else os.devnull) as f:
+            ok = ok and json.load(f)["exit"] == 5
+        tap.ok(ok, f"verdict file: {name} leads nowhere", p.returncode, kept[:80], p.stderr)
+
+
 def main():
     if not shutil.which("bwrap") or not usable():
         print("1..0 # SKIP no bwrap that works here")
@@ -282,6 +304,7 @@ def main():
         if p:
             text_alone(row, p.stdout, p.returncode)
     supervisor_killed()
+    verdict_file_in_the_workspace()
 
 
 try:
