@@ -22,6 +22,7 @@
 #define SW_MATCH_LIMIT 10000
 #define SW_DEPTH_LIMIT 1000
 #define SW_HEAP_LIMIT_KIB 1024
+#define SW_PREFIX_MAX 24
 
 /* ---- segments (segment.c) ---- */
 
@@ -154,7 +155,9 @@ static inline uint32_t sw_gram_bucket(uint32_t folded)
 typedef struct sw_sig {
 	const sw_sig_def *def;
 	_Atomic(pcre2_code *) code;
-	const char *regex;     /* expanded, or NULL */
+	const char *regex;  /* expanded, or NULL */
+	const char *prefix; /* folded text that a line must begin with for the regex to match */
+	uint8_t prefix_len;
 	const char **literals; /* expanded, folded */
 	uint32_t *literal_lens;
 	const uint16_t *places; /* parallel to literals, or NULL */
@@ -171,6 +174,8 @@ typedef struct sw_text {
 
 typedef struct sw_pattern {
 	char *source;
+	char prefix[SW_PREFIX_MAX];
+	uint8_t prefix_len;
 	_Atomic(pcre2_code *) code;
 } sw_pattern;
 
@@ -229,6 +234,11 @@ typedef struct sw_visible {
 	bool full_line; /* is the whole segment */
 } sw_visible;
 
+/*
+ * The plain text that an anchored regex begins with, folded, to `out` (SW_PREFIX_MAX bytes): a line
+ * that begins otherwise is rejected without compiling or running the pattern. Returns its length.
+ */
+uint8_t sw_regex_prefix(const char *regex, char *out);
 /* Whether the signature's regex (or column 0, or the mere literal) agrees. */
 sw_match sw_sig_match(const sw_pack *pack, const sw_sig *sig, sw_matcher *m, const sw_visible *v,
                       sw_capture *capture);

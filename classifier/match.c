@@ -67,6 +67,61 @@ static pcre2_code *compiled(_Atomic(pcre2_code *) *slot, const char *regex, bool
 	return code;
 }
 
+/* An alternation at top level: what stands first need not be there. */
+static bool has_top_level_bar(const char *p)
+{
+	int depth = 0;
+	bool in_class = false;
+	for (; *p; p++) {
+		if (*p == '\\' && p[1])
+			p++;
+		else if (in_class)
+			in_class = *p != ']';
+		else if (*p == '[') {
+			in_class = true;
+			if (p[1] == '^')
+				p++;
+			if (p[1] == ']')
+				p++;
+		} else if (*p == '(')
+			depth++;
+		else if (*p == ')')
+			depth--;
+		else if (*p == '|' && depth == 0)
+			return true;
+	}
+	return false;
+}
+
+uint8_t sw_regex_prefix(const char *regex, char *out)
+{
+	uint8_t n = 0;
+	const char *p = regex[0] == '^' ? regex + 1 : regex;
+	if (has_top_level_bar(regex))
+		return 0;
+	while (*p && n < SW_PREFIX_MAX) {
+		bool escaped = *p == '\\';
+		char c = escaped ? p[1] : *p;
+		bool letter =
+		    (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+		if (!c || (escaped && letter) || (!escaped && strchr(".[]()*+?{}|^$#", c)))
+			break;
+		const char *next = p + 1 + escaped;
+		if (*next == '?' || *next == '*' || *next == '{') /* may be missing */
+			break;
+		out[n++] = (char)sw_fold((unsigned char)c);
+		if (*next == '+')
+			break;
+		p = next;
+	}
+	return n;
+}
+
+static bool begins_with(const char *prefix, size_t len, const char *p, size_t n)
+{
+	return len <= n && sw_equal_folded(prefix, p, len);
+}
+
 static bool kind_is_anchored(sw_kind k)
 {
 	return k == SW_KIND_FATAL || k == SW_KIND_DOWNGRADE;
@@ -161,6 +216,9 @@ sw_match sw_sig_match(const sw_pack *pack, const sw_sig *sig, sw_matcher *m, con
 		return skip && literal_at(sig, v->ptr + skip, v->len - skip) ? SW_MATCH_YES
 		                                                             : SW_MATCH_NO;
 	}
+	if (sig->prefix_len && !begins_with(sig->prefix, sig->prefix_len, v->ptr, v->len) &&
+	    !(skip && begins_with(sig->prefix, sig->prefix_len, v->ptr + skip, v->len - skip)))
+		return SW_MATCH_NO;
 	const pcre2_code *code = sw_sig_code(pack, sig);
 	sw_match r = run_regex(code, m, v->ptr, v->len, 0);
 	/* A subject of its own, so that ^ means column 0 there too. */
@@ -212,6 +270,8 @@ bool sw_has_prefix(const sw_pack *pack, sw_matcher *m, const sw_visible *v)
 				return true;
 		for (uint32_t i = 0; i < pack->n_prefix_patterns; i++) {
 			sw_pattern *pp = &pack->prefix_patterns[i];
+			if (!begins_with(pp->prefix, pp->prefix_len, p, n))
+				continue;
 			const pcre2_code *code =
 			    compiled(&pp->code, pp->source, true, false, pack->flags);
 			if (run_regex(code, m, p, n, 0) == SW_MATCH_YES)

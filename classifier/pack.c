@@ -215,6 +215,25 @@ static bool adjust_applies(const sw_adjust_def *a, const char *id)
 	return strcmp(a->id, id) == 0;
 }
 
+static bool anchored(sw_kind k)
+{
+	return k == SW_KIND_FATAL || k == SW_KIND_DOWNGRADE || k == SW_KIND_INFORMATIONAL;
+}
+
+static int find_prefix(builder *b, sw_sig *sig)
+{
+	char text[SW_PREFIX_MAX];
+	if (!sig->regex || !anchored(sig->def->kind))
+		return 0;
+	sig->prefix_len = sw_regex_prefix(sig->regex, text);
+	char *copy = pack_alloc(b->pack, SW_PREFIX_MAX);
+	if (!copy)
+		return out_of_memory(b->err);
+	memcpy(copy, text, sig->prefix_len);
+	sig->prefix = copy;
+	return 0;
+}
+
 /* The backend's own adjustments win over those of the packs that it extends. */
 static bool adjusted(const builder *b, sw_sig *sig, const char *owner)
 {
@@ -285,6 +304,8 @@ static int add_sig(builder *b, const sw_pack_def *from, const sw_sig_def *def)
 		return 0;
 	int rc = expand(b, sig, wants, names, n_names);
 	if (!rc)
+		rc = find_prefix(b, sig);
+	if (!rc)
 		rc = gate_of(b, sig, pack->n_sigs);
 	if (rc) {
 		sig_free(sig);
@@ -324,7 +345,10 @@ static int add_prefixes(builder *b, const sw_pack_def *d)
 		if (!z)
 			return out_of_memory(b->err);
 		memset(&pp[pack->n_prefix_patterns], 0, sizeof(*pp));
-		pp[pack->n_prefix_patterns++].source = z;
+		pp[pack->n_prefix_patterns].source = z;
+		pp[pack->n_prefix_patterns].prefix_len =
+		    sw_regex_prefix(z, pp[pack->n_prefix_patterns].prefix);
+		pack->n_prefix_patterns++;
 	}
 	return 0;
 }
