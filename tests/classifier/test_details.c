@@ -326,7 +326,8 @@ TEST(adjustments_change_what_is_taken_over)
 TEST(ownership_the_first_that_matches_has_the_line_even_where_it_does_not_decide)
 {
 	UNUSED;
-	/* common.eacces would decide under "outer", but common.eacces.outside, before it, does not. */
+	/* common.eacces would decide under "outer", but common.eacces.outside, before it, does not.
+	 */
 	OK(CASE(.backend = "outer", .text = "cat: x: Permission denied\n"));
 	DENIED(CASE(.backend = "outer", .text = "cat: x: Permission denied\nPermission denied\n"),
 	       "common.eacces");
