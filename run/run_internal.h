@@ -53,13 +53,15 @@ typedef struct run_engine_call {
 void run_engine_parse(char *const *argv, size_t runner, const run_engine *e, run_engine_call *out);
 
 /* ---- watch.c: the first exec of the command ---- */
-#define RUN_WATCH_MAX 64
+#define RUN_WATCH_MAX 64    /* processes of a runner before its command */
+#define RUN_WATCH_PIDS 1024 /* and those born until all of them are let go */
 struct run_trace;
 typedef struct run_watch {
 	struct run_trace *trace; /* not NULL: nobody is let go, calls are looked at */
 	const sw_run_program *program;
-	pid_t pids[RUN_WATCH_MAX]; /* followed now */
+	pid_t pids[RUN_WATCH_PIDS]; /* followed now */
 	size_t n;
+	bool by_number;  /* each is waited for by number: the newborn must be known at once */
 	bool on;         /* something is followed */
 	bool whole;      /* followed from the first instruction, nothing missed so far */
 	bool seen;       /* another program than the runner's was executed */

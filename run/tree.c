@@ -267,6 +267,8 @@ bool run_tree_reap(run_tree *t)
 	int what = WEXITED | WNOHANG | __WALL;
 	if (t->watch && t->watch->on)
 		what |= WSTOPPED;
+	if (t->watch)
+		t->watch->by_number = t->n_before > 0;
 	if (t->n_before == 0) {
 		int64_t last = 0; /* when a traced process was sent on */
 		int64_t first = t->watch && t->watch->trace ? sw_monotonic_ns() : 0;
@@ -294,7 +296,7 @@ bool run_tree_reap(run_tree *t)
 		}
 	}
 	/* The process has children of its own: take ours by number. */
-	pid_t kids[1024 + RUN_WATCH_MAX];
+	pid_t kids[1024 + RUN_WATCH_PIDS];
 	int n = own_children(t, kids, 1024);
 	bool none = true;
 	if (n < 0) {

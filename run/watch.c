@@ -49,9 +49,9 @@ static void remember(run_watch *w, pid_t pid)
 	for (size_t i = 0; i < w->n; i++)
 		if (w->pids[i] == pid)
 			return;
-	if (w->n < RUN_WATCH_MAX)
+	if (w->n < RUN_WATCH_PIDS)
 		w->pids[w->n++] = pid;
-	else
+	if (w->n > RUN_WATCH_MAX)
 		run_watch_let_go(w); /* no runner starts so many processes before the command */
 }
 
@@ -72,6 +72,19 @@ void run_watch_gone(run_watch *w, pid_t pid)
 		run_trace_gone(w->trace, pid);
 	else if (w->on)
 		forget(w, pid);
+}
+
+/*
+ * A child of a followed process is followed from its birth, and stands still until its first stop
+ * is taken. It is nobody's child here: who waits by number must hear of it from its parent.
+ */
+static void newborn(run_watch *w, pid_t parent, int event)
+{
+	unsigned long pid;
+	bool birth = event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK ||
+	             event == PTRACE_EVENT_CLONE;
+	if (w->by_number && birth && ptrace(PTRACE_GETEVENTMSG, parent, 0, &pid) == 0)
+		remember(w, (pid_t)pid);
 }
 
 static bool is_stop_signal(int sig)
@@ -106,6 +119,7 @@ void run_watch_stopped(run_watch *w, pid_t pid, int status)
 		traced_stop(w, pid, sig, event);
 		return;
 	}
+	newborn(w, pid, event);
 	if (event == PTRACE_EVENT_EXEC && run_other_program_runs(pid, w->program, 0)) {
 		w->seen = true;
 		run_watch_let_go(w);

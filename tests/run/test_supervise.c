@@ -438,6 +438,28 @@ static void bwrap_says_that_the_command_started(void **state)
 	assert_string_equal(s.text, "bwrap: setting up uid map: Permission denied\n");
 }
 
+/* A child that the caller had, dead or alive, changes nothing in what is followed or traced. */
+static void a_followed_runner_beside_children_of_the_caller(void **state)
+{
+	(void)state;
+	pid_t dead = fork();
+	if (dead == 0)
+		_exit(5);
+	siginfo_t si;
+	assert_int_equal(waitid(P_PID, (id_t)dead, &si, WEXITED | WNOWAIT), 0);
+	char *const argv[] = {SANDBOX, "--unshare-all", "--new-session", "sh", "-c", "(:); exit 6",
+	                      NULL};
+	sw_run_options o = options_for(argv, &s);
+	o.deadline_ns = 20000 * MS;
+	RUN(o, &r);
+	assert_false(r.timed_out);
+	assert_int_equal(r.started, SW_STARTED_YES);
+	assert_int_equal(r.exit.code, 6);
+	int status;
+	assert_int_equal(waitpid(dead, &status, 0), dead);
+	assert_int_equal(WEXITSTATUS(status), 5);
+}
+
 static void bwrap_that_fails_itself_says_not_started(void **state)
 {
 	(void)state;
@@ -657,6 +679,7 @@ int main(void)
 	    cmocka_unit_test(signals_are_passed_on),
 	    cmocka_unit_test(a_second_signal_ends_a_stubborn_command),
 	    cmocka_unit_test(bwrap_says_that_the_command_started),
+	    cmocka_unit_test(a_followed_runner_beside_children_of_the_caller),
 	    cmocka_unit_test(bwrap_that_fails_itself_says_not_started),
 	    cmocka_unit_test(a_bwrap_killed_over_its_command_is_lost),
 	    cmocka_unit_test(nothing_is_added_where_the_argv_has_its_own_status_channel),
