@@ -311,7 +311,8 @@ int rp_by_text(sw_store *s, const rp_report *r, const st_filter *f, const rp_pag
 		if (!after(r, &g[i], page))
 			continue;
 		if (shown == page->limit) {
-			*next = cursor_of(last->a.n, last->key, last->key_len);
+			if (last)
+				*next = cursor_of(last->a.n, last->key, last->key_len);
 			break;
 		}
 		json_t *row = json_object();
