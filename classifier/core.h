@@ -101,6 +101,8 @@ enum { SW_TABLE_GRAMS, SW_TABLE_SHORTS, SW_TABLES };
 /* How often in a MiB of ordinary logs the fast scan would stop for this folded literal (>= 4
  * bytes). */
 uint32_t sw_literal_cost(const char *text, uint32_t len);
+/* How often in a MiB of ordinary logs the four folded bytes at p are met. */
+uint32_t sw_gram_hits(const char *p);
 /* Where in the literal the scan looks: its rarest place. Packs compiled in know it already. */
 uint32_t sw_literal_place(const char *text, uint32_t len);
 

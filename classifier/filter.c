@@ -51,6 +51,11 @@ uint32_t sw_literal_place(const char *text, uint32_t len)
 	return rarest(text, len, grams_wanted(len), &hits);
 }
 
+uint32_t sw_gram_hits(const char *p)
+{
+	return (uint32_t)((uint64_t)((1u << rank_of(p)) - 1) * (1u << 20) / SW_GRAM_RANK_BYTES);
+}
+
 uint32_t sw_literal_cost(const char *text, uint32_t len)
 {
 	uint32_t hits;

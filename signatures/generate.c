@@ -57,6 +57,38 @@ static void put_exits(FILE *f, const char *name, size_t a, size_t b, const int64
 	fputs("};\n", f);
 }
 
+/* Literals that look at a gram, by its hash: where many do, each hit is compared with all of them.
+ */
+static uint16_t users[1u << SW_GRAM_MAP_BITS];
+
+static uint16_t *users_of(const char *p)
+{
+	uint32_t g;
+	memcpy(&g, p, sizeof(g));
+	return &users[((g | SW_GRAM_FOLD) * SW_GRAM_FACTOR) >> (32 - SW_GRAM_MAP_BITS)];
+}
+
+/* The place that ordinary logs seldom hold and few other literals look at. */
+static uint32_t find_place(const char *folded, uint32_t n)
+{
+	enum { HIT_WEIGHT = 8 };
+	uint32_t grams = n >= SW_LONG_MIN ? 4 : 1, best = 0;
+	uint64_t best_cost = UINT64_MAX;
+	for (uint32_t at = 0; at + grams + 3 <= n; at++) {
+		uint64_t cost = 0;
+		for (uint32_t k = 0; k < grams; k++)
+			cost += HIT_WEIGHT * (uint64_t)sw_gram_hits(folded + at + k) +
+			        *users_of(folded + at + k);
+		if (cost < best_cost) {
+			best_cost = cost;
+			best = at;
+		}
+	}
+	for (uint32_t k = 0; k < grams; k++)
+		++*users_of(folded + best + k);
+	return best;
+}
+
 /* Where the scan looks in each literal, worked out once here. */
 static void put_places(FILE *f, size_t a, size_t b, const sw_sig_def *d)
 {
@@ -70,8 +102,7 @@ static void put_places(FILE *f, size_t a, size_t b, const sw_sig_def *d)
 		             !strstr(d->literals[i], "{runner}");
 		for (size_t k = 0; known && k < n; k++)
 			folded[k] = (char)sw_fold((unsigned char)d->literals[i][k]);
-		fprintf(f, "%u, ",
-		        known ? sw_literal_place(folded, (uint32_t)n) : SW_PLACE_UNKNOWN);
+		fprintf(f, "%u, ", known ? find_place(folded, (uint32_t)n) : SW_PLACE_UNKNOWN);
 	}
 	fputs("};\n", f);
 }
