@@ -175,19 +175,30 @@ static void test_key_faults(void **state)
 
 /* ---- in a mount namespace of its own ---- */
 
+static bool write_map(const char *file, const char *text)
+{
+	int fd = open(file, O_WRONLY | O_CLOEXEC);
+	ssize_t n = (ssize_t)strlen(text);
+	bool good = fd >= 0 && write(fd, text, (size_t)n) == n;
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
 static bool own_mounts(void)
 {
 	uid_t uid = getuid();
+	gid_t gid = getgid();
 	if (unshare(CLONE_NEWNS) != 0) {
-		char map[64];
+		char users[64], groups[64];
 		if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
 			return false;
-		int fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
-		int n = snprintf(map, sizeof map, "0 %u 1", (unsigned)uid);
-		bool good = fd >= 0 && write(fd, map, (size_t)n) == n;
-		if (fd >= 0)
-			close(fd);
-		if (!good)
+		snprintf(users, sizeof users, "0 %u 1", (unsigned)uid);
+		snprintf(groups, sizeof groups, "0 %u 1", (unsigned)gid);
+		/* without a group of its own a file on the new tmpfs could not be made */
+		if (!write_map("/proc/self/uid_map", users) ||
+		    !write_map("/proc/self/setgroups", "deny") ||
+		    !write_map("/proc/self/gid_map", groups))
 			return false;
 	}
 	return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
