@@ -75,6 +75,25 @@ int cli_args_fact(cli_args *a, cli_facts *f)
 	return -1;
 }
 
+int cli_args_all(cli_args *a, const cli_flag *flags, const cli_text *texts, cli_facts *facts,
+                 const char **file)
+{
+	for (int t; (t = cli_args_next(a));) {
+		if (t == 2) {
+			if (*file)
+				return cli_usage_error(a->verb, "one file at a time");
+			*file = a->inline_value;
+			continue;
+		}
+		int taken = cli_args_take(a, flags, texts);
+		if (!taken && facts)
+			taken = cli_args_fact(a, facts);
+		if (taken <= 0)
+			return taken ? CLI_USAGE : cli_args_unknown(a);
+	}
+	return 0;
+}
+
 int cli_args_unknown(const cli_args *a)
 {
 	return cli_usage_error(a->verb, "unknown option --%s", a->name);

@@ -34,6 +34,12 @@ typedef struct cli_text {
 int cli_args_take(cli_args *a, const cli_flag *flags, const cli_text *texts);
 /* The same for CLI_FACT_OPTIONS. */
 int cli_args_fact(cli_args *a, cli_facts *f);
+/*
+ * The whole list of a verb that takes one file, such options and facts (which may be NULL).
+ * 0, or CLI_USAGE with the problem printed.
+ */
+int cli_args_all(cli_args *a, const cli_flag *flags, const cli_text *texts, cli_facts *facts,
+                 const char **file);
 /* Prints "unknown option"; returns CLI_USAGE. */
 int cli_args_unknown(const cli_args *a);
 

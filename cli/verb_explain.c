@@ -40,20 +40,7 @@ static int parse(options *o, const cli_verb *self, int argc, char **argv)
 	                          {NULL, NULL}};
 	cli_args a;
 	cli_args_init(&a, self, argc, argv);
-	for (int t; (t = cli_args_next(&a));) {
-		if (t == 2) {
-			if (o->file)
-				return cli_usage_error(self, "one file at a time");
-			o->file = a.inline_value;
-			continue;
-		}
-		int taken = cli_args_take(&a, flags, texts);
-		if (!taken)
-			taken = cli_args_fact(&a, &o->f);
-		if (taken <= 0)
-			return taken ? CLI_USAGE : cli_args_unknown(&a);
-	}
-	return 0;
+	return cli_args_all(&a, flags, texts, &o->f, &o->file);
 }
 
 static void put_line(sw_str s, size_t most)
