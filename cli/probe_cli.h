@@ -6,7 +6,7 @@
 #include "confine.h"
 #include "probe.h"
 
-/* --deadline, --image, --signatures, --pack-set, --json. 1: taken, 0: not one of these,
+/* --deadline, --image, --json. 1: taken, 0: not one of these,
  * < 0: bad value, printed. */
 int probe_cli_option(cli_args *a, sw_probe_options *o, bool *json);
 /* Fills the pack set and what else has a default. */

@@ -16,13 +16,11 @@
 	X(BAD_BODY, "bad-body", 400, "The body is not what this route takes",                      \
 	  "see /openapi.json for the members, their types and ranges")                             \
 	X(TOKEN_MISSING, "token-missing", 401, "A token is needed on this listener",               \
-	  "send `Authorization: Bearer TOKEN` with the content of the token file; the unix "       \
-	  "socket "                                                                                \
-	  "needs none")                                                                            \
+	  "send `Authorization: Bearer TOKEN` with the content of the token file; "                \
+	  "the unix socket needs none")                                                            \
 	X(TOKEN_WRONG, "token-wrong", 401, "The token is not this service's",                      \
-	  "read the token file again (--token-file); it changes when the file is replaced and "    \
-	  "the "                                                                                   \
-	  "service restarted")                                                                     \
+	  "read the token file again (--token-file); it changes when the file is replaced "        \
+	  "and the service restarted")                                                             \
 	X(ORIGIN, "origin-refused", 403, "Another site's page may not use this service",           \
 	  "open the dashboard from the address that `serve` prints; a trusted front end's origin " \
 	  "is added with --allow-origin")                                                          \
