@@ -83,6 +83,24 @@ static int days_since_monday(int64_t now_ns)
 	return (tm.tm_wday + 6) % 7;
 }
 
+/* False outside 1677 to 2262, which is all that 64 bits of nanoseconds hold. */
+static bool to_ns(int64_t seconds, int64_t frac, int64_t *out)
+{
+	return !__builtin_mul_overflow(seconds, NS, out) &&
+	       !__builtin_add_overflow(*out, frac, out);
+}
+
+/* "+HH:MM" in seconds. */
+static bool parse_offset(const char *p, int64_t *out)
+{
+	for (int i = 1; i < 6; i++)
+		if (i == 3 ? p[i] != ':' : !isdigit((unsigned char)p[i]))
+			return false;
+	int h = (p[1] - '0') * 10 + p[2] - '0', m = (p[4] - '0') * 10 + p[5] - '0';
+	*out = (h * 3600 + m * 60) * (*p == '-' ? -1 : 1);
+	return h < 24 && m < 60;
+}
+
 /* RFC 3339, or a bare date (local midnight). */
 static bool parse_stamp(const char *w, int64_t *out)
 {
@@ -93,8 +111,7 @@ static bool parse_stamp(const char *w, int64_t *out)
 		return false;
 	if (*p == '\0') {
 		tm.tm_isdst = -1;
-		*out = (int64_t)mktime(&tm) * NS;
-		return true;
+		return to_ns((int64_t)mktime(&tm), 0, out);
 	}
 	if (*p != 'T' && *p != 't' && *p != ' ')
 		return false;
@@ -111,18 +128,15 @@ static bool parse_stamp(const char *w, int64_t *out)
 	if (*p == 'Z' || *p == 'z') {
 		p++;
 	} else if (*p == '+' || *p == '-') {
-		int h, m, used = 0;
-		if (sscanf(p + 1, "%2d:%2d%n", &h, &m, &used) != 2 || used != 5)
+		if (!parse_offset(p, &offset))
 			return false;
-		offset = (h * 3600 + m * 60) * (*p == '-' ? -1 : 1);
 		p += 6;
 	} else {
 		return false;
 	}
 	if (*p)
 		return false;
-	*out = ((int64_t)timegm(&tm) - offset) * NS + frac;
-	return true;
+	return to_ns((int64_t)timegm(&tm) - offset, frac, out);
 }
 
 int sw_time_parse(const char *word, int64_t now_ns, int64_t *out_ns, sw_error *err)
@@ -147,7 +161,7 @@ int sw_time_parse(const char *word, int64_t now_ns, int64_t *out_ns, sw_error *e
 		sw_error_more(err, NULL, NULL,
 		              "write now, recent, today, yesterday, this-week, week-ago, an age "
 		              "such as 24h or 7d, "
-		              "a date, or RFC 3339");
+		              "a date, or RFC 3339 (years 1678 to 2261)");
 		return SW_EINVAL;
 	}
 	return 0;

@@ -162,6 +162,8 @@ static int one_time(const json_t *v, const char *field, int64_t *out, sw_error *
 	int code = sw_time_parse(z, 0, out, err);
 	if (code != 0)
 		sw_error_more(err, field, NULL, NULL);
+	else if (*out < 0)
+		return rj_fail(err, field, "a time since 1970", NULL);
 	return code;
 }
 
@@ -175,7 +177,8 @@ static int times(sw_record_parsed *p, sw_error *err)
 		double ms = json_number_value(d);
 		if (!(ms >= 0 && ms < 1e12))
 			return rj_fail(err, "duration_ms", "a number of milliseconds", NULL);
-		p->r.ended_ns = p->r.started_ns + (int64_t)(ms * 1e6);
+		if (__builtin_add_overflow(p->r.started_ns, (int64_t)(ms * 1e6), &p->r.ended_ns))
+			return rj_fail(err, "duration_ms", "a run that ends before 2262", NULL);
 	}
 	return code;
 }

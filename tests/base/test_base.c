@@ -54,7 +54,10 @@ static void time_words(void **state)
 		assert_string_equal(text, rows[i].time);
 	}
 	static const char *const bad[] = {
-	    "", "soon", "24", "h", "2026-13-01", "2026-01-02T03:04", "-5m", "2026-01-02T03:04:05"};
+	    "", "soon", "24", "h", "2026-13-01", "2026-01-02T03:04", "-5m", "2026-01-02T03:04:05",
+	    /* more than 64 bits of nanoseconds hold */
+	    "2922-12-30T00:00:00Z", "9999-12-31", "0001-01-01T00:00:00Z",
+	    "2026-01-02T03:04:05+24:00", "2026-01-02T03:04:05+-1:00", "2026-01-02T03:04:05+02:60"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		sw_error err = {0};
 		assert_int_equal(sw_time_parse(bad[i], now, &t, &err), SW_EINVAL);

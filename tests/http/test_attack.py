@@ -1,7 +1,6 @@
 """What pages of other sites, other users' tools and broken clients try: refused or bounded, while
 the unix socket keeps answering."""
 import os
-import re
 import resource
 import socket
 import threading
@@ -210,8 +209,7 @@ for t in threads:
     t.join()
 with open(f"/proc/{service.process.pid}/status") as f:
     peak = int([line for line in f if line.startswith("VmHWM")][0].split()[1])
-with open(f"/proc/{service.process.pid}/maps") as f:
-    sanitized = re.search(r"lib[at]san", f.read())
+sanitized = "ASAN_BUILD" in os.environ or "TSAN_BUILD" in os.environ  # shadow memory counts as memory
 tap.ok(statuses == [200] * 6 and (sanitized or peak < 500 * 1024), "six swelling bodies at once are taken one after the other", statuses, peak)
 
 # ---- slow, half-closed and idle clients: on TCP all places are taken, the socket answers ----
