@@ -90,36 +90,78 @@ void run_trace_gone(run_trace *t, pid_t pid)
 	}
 }
 
-bool run_trace_begin(run_trace *t, pid_t pid)
+/* The thread's slot, made where it has none; NULL: no memory. */
+static run_trace_slot *slot_for(run_trace *t, pid_t pid)
 {
-	if (!t->command)
-		return false;
-	struct __ptrace_syscall_info info;
-	if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, (void *)sizeof info, &info) <= 0 ||
-	    info.op != PTRACE_SYSCALL_INFO_SECCOMP)
-		return false;
 	if (t->n_slots * 2 >= t->cap_slots && !grow(t))
-		return false;
+		return NULL;
 	run_trace_slot *s = slot_of(t, pid);
 	if (s->pid != pid) {
-		s->pid = pid;
+		*s = (run_trace_slot){.pid = pid, .nr = -1};
 		t->n_slots++;
 	}
-	s->nr = (int)info.seccomp.nr;
-	for (int i = 0; i < 6; i++)
-		s->args[i] = info.seccomp.args[i];
+	return s;
+}
+
+bool run_trace_follows(run_trace *t, pid_t pid)
+{
+	if (!t->filtered || !t->cap_slots)
+		return false;
+	const run_trace_slot *s = slot_of(t, pid);
+	return s->pid == pid && s->under_filter;
+}
+
+void run_trace_born(run_trace *t, pid_t pid)
+{
+	run_trace_slot *s = NULL;
+	if (!run_trace_follows(t, pid) && run_trace_filter_inherited(t, pid))
+		s = slot_for(t, pid);
+	if (s)
+		s->under_filter = true;
+}
+
+/* Keeps what begins; false: of no interest. */
+static bool begins(run_trace *t, pid_t pid, uint64_t nr, const uint64_t args[6])
+{
+	bool wanted =
+	    run_trace_sets_filter((int)nr, args) || (t->command && run_call_find((int)nr) != NULL);
+	run_trace_slot *s = wanted ? slot_for(t, pid) : NULL;
+	if (!s)
+		return false;
+	s->nr = (int)nr;
+	memcpy(s->args, args, sizeof s->args);
 	t->calls++;
 	return true;
 }
 
+bool run_trace_begin(run_trace *t, pid_t pid)
+{
+	struct __ptrace_syscall_info info;
+	uint64_t args[6];
+	/* the first call under the filter is the runner's execve: nobody has another one yet */
+	run_trace_filter_first(t, pid);
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, (void *)sizeof info, &info) <= 0 ||
+	    info.op != PTRACE_SYSCALL_INFO_SECCOMP)
+		return false;
+	for (int i = 0; i < 6; i++)
+		args[i] = info.seccomp.args[i];
+	return begins(t, pid, info.seccomp.nr, args);
+}
+
 /* ---- failures ---- */
+
+/* What it was about: a path or an address, else the call itself. */
+static const char *label_of(const run_failed_call *f)
+{
+	return f->path[0] ? f->path : f->call->name;
+}
 
 static void keep(run_trace *t, const run_failed_call *f, run_outside outside)
 {
 	t->failures++;
 	for (size_t i = 0; i < t->n_denials; i++) {
 		run_trace_denial *d = &t->denials[i];
-		if (d->call == f->call && d->error == f->error && !strcmp(d->path, f->path)) {
+		if (d->call == f->call && d->error == f->error && !strcmp(d->path, label_of(f))) {
 			d->count++;
 			d->order = t->failures;
 			return;
@@ -133,46 +175,59 @@ static void keep(run_trace *t, const run_failed_call *f, run_outside outside)
 	*d = (run_trace_denial){.call = f->call,
 	                        .error = f->error,
 	                        .outside = outside,
-	                        .resource_kind = f->resource_kind,
+	                        .resource_kind = f->path[0] ? f->resource_kind : "syscall",
+	                        .raw_socket = f->raw_socket,
 	                        .count = 1,
 	                        .order = t->failures};
-	memcpy(d->path, f->path, sizeof d->path);
-	if (d->path[0] == '\0') {
-		snprintf(d->path, sizeof d->path, "%s", f->call->name);
-		d->resource_kind = "syscall";
-	}
+	snprintf(d->path, sizeof d->path, "%s", label_of(f));
 }
 
 static bool known(run_trace *t, const run_failed_call *f)
 {
 	for (size_t i = 0; i < t->n_denials; i++)
 		if (t->denials[i].call == f->call && t->denials[i].error == f->error &&
-		    !strcmp(t->denials[i].path, f->path))
+		    !strcmp(t->denials[i].path, label_of(f)))
 			return true;
 	return false;
 }
 
-void run_trace_end(run_trace *t, pid_t pid)
+static void ends(run_trace *t, pid_t pid, run_trace_slot *s, int error)
 {
-	struct __ptrace_syscall_info info;
-	if (!t->cap_slots)
-		return;
-	run_trace_slot *s = slot_of(t, pid);
-	if (s->pid != pid ||
-	    ptrace(PTRACE_GET_SYSCALL_INFO, pid, (void *)sizeof info, &info) <= 0 ||
-	    info.op != PTRACE_SYSCALL_INFO_EXIT || !info.exit.is_error)
-		return;
-	run_failed_call f = {
-	    .call = run_call_find(s->nr), .pid = pid, .error = (int)-info.exit.rval};
-	if (!f.call || !run_call_refusal(f.call, f.error))
+	run_failed_call f = {.call = run_call_find(s->nr), .pid = pid, .error = error};
+	bool sets_filter = run_trace_sets_filter(s->nr, s->args);
+	if (sets_filter && !error)
+		run_trace_filter_set(t, pid, s);
+	s->nr = -1;
+	if (!f.call || !error || !run_call_refusal(f.call, error))
 		return;
 	/* a program of the runner's that is still there sets up, it does not obey */
 	if (t->program && !run_other_program_runs(pid, t->program, 0))
 		return;
 	memcpy(f.args, s->args, sizeof f.args);
 	run_trace_read(&f);
-	run_outside outside = known(t, &f) ? OUTSIDE_UNKNOWN : run_trace_outside(&f);
+	run_outside outside = known(t, &f) || (s->under_filter && run_trace_filter_itself(t, pid))
+	                          ? OUTSIDE_UNKNOWN
+	                          : run_trace_outside(&f);
 	keep(t, &f, outside);
+}
+
+void run_trace_call(run_trace *t, pid_t pid)
+{
+	struct __ptrace_syscall_info info;
+	if (!t->cap_slots)
+		return;
+	run_trace_slot *s = slot_of(t, pid);
+	if (s->pid != pid || ptrace(PTRACE_GET_SYSCALL_INFO, pid, (void *)sizeof info, &info) <= 0)
+		return;
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+		uint64_t args[6];
+		for (int i = 0; i < 6; i++)
+			args[i] = info.entry.args[i];
+		s->nr = -1;
+		begins(t, pid, info.entry.nr, args);
+	} else if (info.op == PTRACE_SYSCALL_INFO_EXIT && s->nr >= 0) {
+		ends(t, pid, s, info.exit.is_error ? (int)-info.exit.rval : 0);
+	}
 }
 
 void run_trace_free(run_trace *t)
@@ -210,7 +265,9 @@ static const char *cause_of(const run_trace_denial *d)
 	case CALL_BIND:
 		return "bind-denied";
 	case CALL_SOCKET:
-		return d->error == EAFNOSUPPORT ? "address-family-denied" : "privilege-denied";
+		return d->error == EAFNOSUPPORT ? "address-family-denied"
+		       : d->raw_socket          ? "privilege-denied"
+		                                : "network-denied";
 	case CALL_EXEC:
 		return "exec-denied";
 	case CALL_UNSHARE:
@@ -279,8 +336,9 @@ int run_trace_tell(const run_trace *t, sw_result *result)
 		char line[1400];
 		if (d->outside != OUTSIDE_ALLOWED)
 			continue; /* it would be refused outside as well, or nobody knows */
-		int n = snprintf(line, sizeof line, "trace: %s %s: %s (%s)%s", d->call->name,
-		                 !strcmp(d->resource_kind, "syscall") ? "" : d->path,
+		bool itself = !strcmp(d->resource_kind, "syscall");
+		int n = snprintf(line, sizeof line, "trace: %s%s%s: %s (%s)%s",
+		                 itself ? "" : d->call->name, itself ? "" : " ", d->path,
 		                 errno_word(d->error), strerror(d->error),
 		                 d->count > 1 ? ", repeatedly" : "");
 		sw_outside o = {

@@ -44,6 +44,9 @@ const run_call *run_call_find(int nr);
 /* Which errors of the call are a refusal. */
 bool run_call_refusal(const run_call *c, int error);
 
+/* The call gives its process a seccomp filter. */
+bool run_trace_sets_filter(int nr, const uint64_t args[6]);
+
 struct sock_fprog;
 /* The filter: SECCOMP_RET_TRACE for these calls. Freed by run_trace_filter_free(). */
 int run_trace_filter(struct sock_fprog *out);
@@ -58,6 +61,7 @@ typedef struct run_failed_call {
 	char path[1024]; /* as the command sees it, absolute; or host:port; empty: none */
 	char path2[1024];
 	const char *resource_kind; /* "path", "host", "syscall" */
+	bool raw_socket;           /* one that needs a privilege anywhere */
 } run_failed_call;
 /* Reads the paths or the address from the process. */
 void run_trace_read(run_failed_call *f);
@@ -73,19 +77,25 @@ typedef struct run_trace_denial {
 	int error;
 	run_outside outside;
 	const char *resource_kind;
+	bool raw_socket;
 	char path[1024];
 	uint64_t count, order;
 } run_trace_denial;
 
 typedef struct run_trace_slot {
 	pid_t pid; /* 0: free */
-	int nr;
+	int nr;    /* -1: none that is of interest */
+	bool under_filter;
 	uint64_t args[6];
 } run_trace_slot;
 
 typedef struct run_trace {
 	bool on;
-	bool command; /* the command runs; what the runner does is its own affair */
+	bool command;         /* the command runs; what the runner does is its own affair */
+	bool filtered;        /* the sandbox has a seccomp filter that answers with errors */
+	bool filtered_itself; /* the command has set one */
+	int own_filters;      /* of a process that has none but ours; 0: not known so far */
+	int sandbox_filters;  /* with the sandbox's */
 	const sw_run_program *program; /* the runner's; NULL: none is there */
 	run_trace_slot *slots;         /* calls that have begun, by thread */
 	size_t n_slots, cap_slots;
@@ -100,8 +110,21 @@ const char *run_trace_refusal(const sw_run_program *program);
 int run_trace_install(const struct sock_fprog *filter);
 /* A call of interest begins: true where its end must be seen. */
 bool run_trace_begin(run_trace *t, pid_t pid);
-void run_trace_end(run_trace *t, pid_t pid);
+/* A call that is followed begins or ends. */
+void run_trace_call(run_trace *t, pid_t pid);
+/* A thread is new, or its filters may have changed. */
+void run_trace_born(run_trace *t, pid_t pid);
+/* Each of its calls must be followed, for a filter of the sandbox's may answer them. */
+bool run_trace_follows(run_trace *t, pid_t pid);
 void run_trace_gone(run_trace *t, pid_t pid);
+/* Of trace_filter.c. The call in s has set a filter. */
+void run_trace_filter_set(run_trace *t, pid_t pid, run_trace_slot *s);
+/* The thread is under a filter of the sandbox's. */
+bool run_trace_filter_inherited(run_trace *t, pid_t pid);
+/* The thread is under one that the command has set. */
+bool run_trace_filter_itself(const run_trace *t, pid_t pid);
+/* To be called while nobody is under another filter than ours. */
+void run_trace_filter_first(run_trace *t, pid_t pid);
 void run_trace_free(run_trace *t);
 /* Hands the findings to the result, the last denial first. */
 int run_trace_tell(const run_trace *t, sw_result *result);

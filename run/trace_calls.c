@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "trace.h"
@@ -163,12 +164,22 @@ bool run_call_refusal(const run_call *c, int error)
 #define NATIVE_ARCH 0
 #endif
 
-/* A list of pairs: test, return. */
+/* Of the two processors above both are little endian. */
+#define LOW_HALF_OF_FIRST offsetof(struct seccomp_data, args)
+
+bool run_trace_sets_filter(int nr, const uint64_t args[6])
+{
+	return nr == SYS_seccomp
+	           ? args[0] == SECCOMP_SET_MODE_FILTER
+	           : nr == SYS_prctl && args[0] == PR_SET_SECCOMP && args[1] == SECCOMP_MODE_FILTER;
+}
+
+/* A list of pairs: test, return; of prctl() only what sets a filter is of interest. */
 int run_trace_filter(struct sock_fprog *out)
 {
 	if (NATIVE_ARCH == 0)
 		return SW_EUNSUPPORTED;
-	struct sock_filter *f = calloc(2 * N_CALLS + 8, sizeof *f);
+	struct sock_filter *f = calloc(2 * N_CALLS + 16, sizeof *f);
 	if (!f)
 		return SW_ENOMEM;
 	unsigned short n = 0;
@@ -183,6 +194,11 @@ int run_trace_filter(struct sock_fprog *out)
 		                                      (uint32_t)calls[i].nr, 0, 1);
 		f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
 	}
+	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_seccomp, 3, 0);
+	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3);
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOW_HALF_OF_FIRST);
+	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_SECCOMP, 0, 1);
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
 	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	out->len = n;
 	out->filter = f;

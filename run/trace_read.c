@@ -112,6 +112,27 @@ static void address(run_failed_call *f)
 	}
 }
 
+/* A socket is told apart by its family. */
+static void socket_family(run_failed_call *f)
+{
+	static const struct {
+		int family;
+		const char *name;
+	} names[] = {{AF_UNIX, "AF_UNIX"},     {AF_INET, "AF_INET"},
+	             {AF_INET6, "AF_INET6"},   {AF_NETLINK, "AF_NETLINK"},
+	             {AF_PACKET, "AF_PACKET"}, {AF_VSOCK, "AF_VSOCK"},
+	             {AF_ALG, "AF_ALG"},       {AF_BLUETOOTH, "AF_BLUETOOTH"}};
+	int family = (int)f->args[0], type = (int)f->args[1] & 0xf;
+	f->raw_socket = family == AF_PACKET || (family != AF_NETLINK && type == SOCK_RAW);
+	const char *raw = f->raw_socket && family != AF_PACKET ? ", SOCK_RAW" : "";
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (names[i].family == family) {
+			snprintf(f->path, sizeof f->path, "socket(%s%s)", names[i].name, raw);
+			return;
+		}
+	snprintf(f->path, sizeof f->path, "socket(%d%s)", family, raw);
+}
+
 void run_trace_read(run_failed_call *f)
 {
 	const run_call *c = f->call;
@@ -121,6 +142,8 @@ void run_trace_read(run_failed_call *f)
 		address(f);
 		return;
 	}
+	if (c->kind == CALL_SOCKET)
+		socket_family(f);
 	if (c->path < 0 && c->dirfd < 0)
 		return;
 	absolute(f, c->dirfd, c->path, f->path, sizeof f->path);

@@ -95,20 +95,25 @@ static bool is_stop_signal(int sig)
 /* Nobody is let go: each stop is looked at and the process sent on. */
 static void traced_stop(run_watch *w, pid_t pid, int sig, int event)
 {
-	int how = PTRACE_CONT, deliver = 0;
+	int deliver = 0;
+	bool ends = false, group = event == PTRACE_EVENT_STOP && is_stop_signal(sig);
 	if (event == PTRACE_EVENT_SECCOMP) {
-		if (run_trace_begin(w->trace, pid))
-			how = PTRACE_SYSCALL;
+		ends = run_trace_begin(w->trace, pid);
 	} else if (event == PTRACE_EVENT_EXEC) {
 		if (!w->seen && run_other_program_runs(pid, w->program, 0))
 			w->seen = w->trace->command = true;
-	} else if (event == PTRACE_EVENT_STOP && is_stop_signal(sig)) {
-		how = PTRACE_LISTEN;
+		run_trace_born(w->trace,
+		               pid); /* a thread that executes takes its leader's number */
+	} else if (event == PTRACE_EVENT_STOP) {
+		run_trace_born(w->trace, pid);
 	} else if (event == 0 && sig == (SIGTRAP | 0x80)) {
-		run_trace_end(w->trace, pid);
+		run_trace_call(w->trace, pid);
 	} else if (event == 0) {
 		deliver = sig;
 	}
+	int how = group                                      ? PTRACE_LISTEN
+	          : ends || run_trace_follows(w->trace, pid) ? PTRACE_SYSCALL
+	                                                     : PTRACE_CONT;
 	ptrace(how, pid, 0, (void *)(intptr_t)deliver);
 }
 

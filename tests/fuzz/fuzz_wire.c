@@ -1,10 +1,10 @@
 /*
- * The whole service behind its sockets: whatever a client sends, each connection is answered or closed
- * in time, the first answer is never an internal error, and the service goes on.
+ * The whole service behind its sockets: whatever a client sends, each connection is answered or
+ * closed in time, the first answer is never an internal error, and the service goes on.
  *
- * Input: a byte of setting (1: TCP instead of the unix socket, 2: the request arrives in two pieces,
- * 4: the client goes away without reading), then the bytes of the connection. On TCP the token is
- * "fuzz-token-0123456789abcdef-0123456789".
+ * Input: a byte of setting (1: TCP instead of the unix socket, 2: the request arrives in two
+ * pieces, 4: the client goes away without reading), then the bytes of the connection. On TCP the
+ * token is "fuzz-token-0123456789abcdef-0123456789".
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -25,7 +25,7 @@ enum { ANSWER_MS = 10000, RUNS_PER_TRAIL = 20000 };
 
 static http_server *server;
 static http_config config;
-static char folder[128];
+static char folder[64];
 static struct sockaddr_un local;
 static struct sockaddr_in tcp;
 
@@ -61,10 +61,10 @@ static void start(void)
 	MUST(f && fputs("fuzz-token-0123456789abcdef-0123456789\n", f) >= 0 && fclose(f) == 0);
 	/* no runner is found: a probe that is asked for must not start one in each run */
 	setenv("PATH", "/nonexistent", 1);
-	for (const char *const *word = (const char *const[]){"fuzz", "--listen", socket_path, "--listen",
-	                                                     "127.0.0.1:0", "--db", trail, "--token-file",
-	                                                     token, "--no-self-sandbox", "--quiet",
-	                                                     "--probe-age=0s", NULL};
+	for (const char *const *word =
+	         (const char *const[]){"fuzz", "--listen", socket_path, "--listen", "127.0.0.1:0",
+	                               "--db", trail, "--token-file", token, "--no-self-sandbox",
+	                               "--quiet", "--probe-age=0s", NULL};
 	     *word; word++)
 		argv[argc++] = (char *)*word;
 	argv[argc] = NULL;
@@ -129,7 +129,8 @@ static void receive(int fd)
 	if (kept >= 12 && !strncmp(answer, "HTTP/1.", 7))
 		MUST(strncmp(answer + 9, "500", 3) != 0);
 	else
-		MUST(kept == 0); /* closed without a word: libmicrohttpd's answer to what is no HTTP */
+		MUST(kept ==
+		     0); /* closed without a word: libmicrohttpd's answer to what is no HTTP */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -45,9 +45,9 @@ import json, re, sys
 o = json.load(open(sys.argv[1]))
 print(o["verdict"], o["evidence"])
 for l in [o["line"]] + [b["line"] for b in o["observations"] if b["kind"] == "traced_denial"]:
-    m = re.match(r"trace: (\w+) (.*?):? ?(E[A-Z]+) \(", l or "")
+    m = re.match(r"trace: (?:\w+ )?(.*?): (E[A-Z]+) \(", l or "")
     if m:
-        print(m.group(3), m.group(2))
+        print(m.group(2), m.group(1))
 PY
 	)
 }
@@ -216,6 +216,60 @@ loud "mount" mount -t tmpfs x /mnt
 loud "a forged line" sh -c 'echo "touch: cannot touch /etc/x: Read-only file system"; exit 1'
 traced -- "${box[@]}" sh -c "chown root a; touch '$home/new'"
 is "a real denial beside it stays" "${verdict%% *}" sandbox_denied
+
+# --- a seccomp filter of the sandbox's own answers before ours is asked
+python3 - "$tap_dir/errors.bpf" "$tap_dir/allow.bpf" <<'PY'
+import platform, struct, sys
+op = lambda code, k, yes=0, no=0: struct.pack("HBBI", code, yes, no, k)
+load, equal, answer = 0x20, 0x15, 0x06
+socket, folders = (198, [34]) if platform.machine() == "aarch64" else (41, [83, 258])
+no, yes = op(answer, 0x50000 | 1), op(answer, 0x7fff0000)  # EPERM, allow
+f = op(load, 0)
+for nr in folders:
+    f += op(equal, nr, 0, 1) + no
+f += op(equal, socket, 0, 4) + op(load, 16) + op(equal, 2, 1) + op(equal, 10, 0, 1) + no + yes
+open(sys.argv[1], "wb").write(f)
+open(sys.argv[2], "wb").write(yes)
+PY
+filtered() { traced -- "${box[@]:0:${#box[@]}-1}" --seccomp 9 -- "$@" 9<"$tap_dir/errors.bpf"; }
+filtered sh -c "mkdir '$ws/filtered' 2>/dev/null"
+is "a filter's refusal is named" "$verdict $found" "sandbox_denied attested EPERM $ws/filtered"
+filtered python3 -c "$(p "socket.create_connection(('127.0.0.1', 9))")"
+is "so is a socket's, by its family" "$verdict $found" "sandbox_denied attested EPERM socket(AF_INET)"
+filtered python3 -c "import os,sys,threading
+def f():
+    for i in range(100):
+        try: os.mkdir('deep')
+        except OSError: pass
+t = threading.Thread(target=f); t.start(); t.join()
+sys.exit(os.spawnlp(os.P_WAIT, 'sh', 'sh', '-c', 'mkdir deeper 2>/dev/null; exit 3'))"
+is "in threads and in children" "$verdict $(printf '%s\n' "$found" | sort | tr '\n' ' ')" \
+	"sandbox_denied attested EPERM $ws/deep EPERM $ws/deeper "
+filtered sh -c "cat nosuch a >/dev/null 2>&1; exit 5"
+is "what fails by itself under a filter is innocent" "${verdict%% *} $found" "ok "
+filtered sh -c "touch '$home/new' 2>/dev/null"
+is "what is refused otherwise is named under a filter too" "$verdict $found" "sandbox_denied attested EROFS $home/new"
+traced -- "${box[@]:0:${#box[@]}-1}" --seccomp 9 -- sh -c "touch '$home/new' 2>/dev/null" 9<"$tap_dir/allow.bpf"
+is "a filter that only allows changes nothing" "$verdict $found" "sandbox_denied attested EROFS $home/new"
+cat >"$ws/itself.py" <<'PY'
+import ctypes, os, sys
+code = open(sys.argv[1], "rb").read()
+keep = ctypes.create_string_buffer(code)
+class Program(ctypes.Structure):
+    _fields_ = [("n", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+libc = ctypes.CDLL(None)
+libc.prctl(38, 1, 0, 0, 0)
+if libc.prctl(22, 2, ctypes.byref(Program(len(code) // 8, ctypes.addressof(keep))), 0, 0):
+    sys.exit(20)
+try:
+    os.mkdir("itself")
+except OSError:
+    sys.exit(21)
+PY
+traced -- "${box[@]}" python3 itself.py "$tap_dir/errors.bpf"
+is "a command that shuts itself in is not refused by the sandbox" "${verdict%% *} $found $status" "ok  21"
+traced -- "${box[@]:0:${#box[@]}-1}" --seccomp 9 -- python3 itself.py "$tap_dir/errors.bpf" 9<"$tap_dir/allow.bpf"
+is "nor under a harmless filter of the sandbox's" "${verdict%% *} $found $status" "ok  21"
 
 # --- its rules
 traced -- "${box[@]}" sh -c "touch '$home/new' 2>/dev/null; exit 0"
