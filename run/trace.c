@@ -5,6 +5,7 @@
  * it runs to the end of the call, where the result is read. All other calls run at full
  * speed. Nothing is changed: not an argument, not a result.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -190,6 +191,38 @@ static const char *label_of(const run_failed_call *f)
 	return f->path[0] ? f->path : f->call->name;
 }
 
+/* One of the words stands in the process's command line. */
+static bool command_has(pid_t pid, const char *const *words)
+{
+	char path[64], *text;
+	size_t n;
+	bool found = false;
+	snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+	if (sw_read_file(path, 1 << 16, &text, &n, NULL))
+		return false;
+	for (const char *p = text; p < text + n && !found; p += strlen(p) + 1)
+		for (size_t i = 0; words[i] && !found; i++)
+			found = !strcmp(p, words[i]);
+	free(text);
+	return found;
+}
+
+/* Programs try these and go on without: refused, but nobody's reason to fail. */
+static bool harmless(const run_failed_call *f)
+{
+	static const char *const looks[] = {"status", "diff", "describe", "log", "show", NULL};
+	static const char *const compiles[] = {"compileall", "py_compile", NULL};
+	if (f->error == EXDEV && !f->one_mount)
+		return true; /* two mounts: it is copied then */
+	if (run_trace_reads(f) && (!strncmp(f->path, "/sys/", 5) || !strncmp(f->path, "/proc/", 6)))
+		return true;
+	if (strstr(f->path, "/.git/index.lock"))
+		return command_has(f->pid, looks);
+	if (strstr(f->path, "/__pycache__"))
+		return !command_has(f->pid, compiles);
+	return strstr(f->path, "/.pytest_cache") != NULL;
+}
+
 static void keep(run_trace *t, const run_failed_call *f)
 {
 	char *path = t->n_denials < RUN_TRACE_DENIALS_MAX ? strdup(label_of(f)) : NULL;
@@ -202,6 +235,8 @@ static void keep(run_trace *t, const run_failed_call *f)
 	                       .error = f->error,
 	                       .resource_kind = f->path[0] ? f->resource_kind : "syscall",
 	                       .raw_socket = f->raw_socket,
+	                       .reads = run_trace_reads(f),
+	                       .harmless = harmless(f),
 	                       .path = path,
 	                       .count = 1,
 	                       .order = t->failures};
@@ -228,12 +263,30 @@ static bool asked_before(run_trace *t, const run_failed_call *f)
 		h = (h ^ (unsigned char)*p) * 1099511628211u;
 	for (const char *p = f->path2; *p; p++)
 		h = (h ^ (unsigned char)*p) * 1099511628211u;
+	if (f->call->kind == CALL_OPEN && f->call->extra >= 0)
+		h = (h ^ f->args[f->call->extra]) * 1099511628211u;
 	for (size_t i = 0; i < RUN_TRACE_ASKED; i++)
 		if (t->asked[i].call == f->call && t->asked[i].error == f->error &&
 		    t->asked[i].hash == h)
 			return true;
 	t->asked[t->n_asked++ % RUN_TRACE_ASKED] = (run_trace_asked){f->call, f->error, h};
 	return false;
+}
+
+static void note_refused(run_trace *t, const run_failed_call *f)
+{
+	run_trace_refused *r = &t->refused[t->n_refused++ % RUN_TRACE_REFUSED];
+	const char *slash = strrchr(f->path, '/');
+	char path[64], *text;
+	size_t n;
+	r->error = f->error;
+	snprintf(r->name, sizeof r->name, "%s", slash && slash[1] ? slash + 1 : f->call->name);
+	snprintf(path, sizeof path, "/proc/%d/comm", (int)f->pid);
+	r->program[0] = '\0';
+	if (sw_read_file(path, sizeof r->program, &text, &n, NULL) == 0) {
+		snprintf(r->program, sizeof r->program, "%.*s", (int)strcspn(text, "\n"), text);
+		free(text);
+	}
 }
 
 static bool same(const char *before, const char *now)
@@ -250,12 +303,13 @@ static void failed(run_trace *t, run_trace_slot *s, run_failed_call *f)
 	if (counted_again(t, f) || asked_before(t, f))
 		return;
 	run_outside outside = OUTSIDE_UNKNOWN;
+	f->one_mount = f->error == EXDEV && run_trace_one_mount(f->pid, f->path, f->path2);
 	if (!same(s->path, f->path) || !same(s->path2, f->path2))
 		t->raced = true;
 	else if (!s->under_filter || !run_trace_filter_itself(t, f->pid))
 		outside = run_trace_ask(&t->asker, f, t->uid);
 	if (outside == OUTSIDE_REFUSED)
-		t->refused[f->error & 0xff] = true;
+		note_refused(t, f);
 	else
 		t->other[f->error & 0xff] = true;
 	if (outside == OUTSIDE_ALLOWED)
@@ -315,12 +369,20 @@ static const char *errno_word(int e)
 	static const struct {
 		int error;
 		const char *name;
-	} names[] = {{EROFS, "EROFS"},       {EACCES, "EACCES"},
-	             {EPERM, "EPERM"},       {ENETUNREACH, "ENETUNREACH"},
-	             {ENETDOWN, "ENETDOWN"}, {EHOSTUNREACH, "EHOSTUNREACH"},
-	             {EXDEV, "EXDEV"},       {EAFNOSUPPORT, "EAFNOSUPPORT"},
-	             {EINVAL, "EINVAL"},     {ENOSPC, "ENOSPC"},
-	             {EUSERS, "EUSERS"},     {ENOSYS, "ENOSYS"}};
+	} names[] = {{EROFS, "EROFS"},
+	             {EACCES, "EACCES"},
+	             {EPERM, "EPERM"},
+	             {ENETUNREACH, "ENETUNREACH"},
+	             {ENETDOWN, "ENETDOWN"},
+	             {EHOSTUNREACH, "EHOSTUNREACH"},
+	             {EXDEV, "EXDEV"},
+	             {EAFNOSUPPORT, "EAFNOSUPPORT"},
+	             {EINVAL, "EINVAL"},
+	             {ENOSPC, "ENOSPC"},
+	             {EUSERS, "EUSERS"},
+	             {EBUSY, "EBUSY"},
+	             {EADDRNOTAVAIL, "EADDRNOTAVAIL"},
+	             {ENOSYS, "ENOSYS"}};
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (names[i].error == e)
 			return names[i].name;
@@ -368,9 +430,28 @@ static bool says(const sw_result *r, int error)
 	return memmem(r->hit.line.ptr, r->hit.line.len, words, strlen(words)) != NULL;
 }
 
+static bool is_word_part(unsigned char c)
+{
+	return isalnum(c) || c == '_' || c >= 0x80;
+}
+
+static bool names(const sw_result *r, const char *word)
+{
+	const char *p = r->hit.line.ptr, *end = p + r->hit.line.len;
+	size_t n = strlen(word);
+	while (n && (p = memmem(p, (size_t)(end - p), word, n))) {
+		bool before = p > r->hit.line.ptr && is_word_part((unsigned char)p[-1]);
+		bool after = p + n < end && is_word_part((unsigned char)p[n]);
+		if (!before && !after)
+			return true;
+		p++;
+	}
+	return false;
+}
+
 /*
- * A line that says "Operation not permitted" is not the sandbox's doing where every call
- * of the tree that failed like this would fail outside as well.
+ * A line that says "Operation not permitted" is not the sandbox's doing where it tells of a call
+ * that would fail outside as well, and all that failed like this would.
  */
 static bool refuted(const run_trace *t, const sw_result *r)
 {
@@ -380,9 +461,12 @@ static bool refuted(const run_trace *t, const sw_result *r)
 	/* only the watched calls fail like this, and none did: the line is made up */
 	if (!t->failed[EROFS] && says(r, EROFS))
 		return true;
-	for (int e = 1; e < 256; e++)
-		if (t->refused[e] && says(r, e))
-			return !t->other[e];
+	for (size_t i = 0; i < RUN_TRACE_REFUSED && i < t->n_refused; i++) {
+		const run_trace_refused *f = &t->refused[i];
+		if (says(r, f->error) && !t->other[f->error & 0xff] &&
+		    (names(r, f->name) || names(r, f->program)))
+			return true;
+	}
 	return false;
 }
 
@@ -407,8 +491,8 @@ int run_trace_tell(const run_trace *t, sw_result *result)
 		                 d->count > 1 ? ", repeatedly" : "");
 		sw_outside o = {
 		    .kind = SW_OBSERVATION_TRACED_DENIAL,
-		    .denied = true,
-		    .operation = d->call->operation,
+		    .denied = !d->harmless,
+		    .operation = d->reads ? SW_OPERATION_READ : d->call->operation,
 		    .cause = cause_of(d),
 		    .evidence = SW_EVIDENCE_ATTESTED,
 		    .source = SW_SOURCE_KERNEL,

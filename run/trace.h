@@ -30,6 +30,7 @@ typedef enum {
 	CALL_BIND,
 	CALL_SOCKET,
 	CALL_UNSHARE,
+	CALL_TRACER,   /* ptrace() */
 	CALL_PRIVILEGE /* needs a capability */
 } run_call_kind;
 
@@ -74,7 +75,9 @@ typedef struct run_failed_call {
 	int error;
 	char path[PATH_MAX]; /* as the command sees it, absolute; or host:port; empty: none */
 	char path2[PATH_MAX];
-	uid_t uid; /* who asks: of the files' owners and rights */
+	bool follow;    /* through a link at the end of `path` */
+	bool one_mount; /* both names lie on one mount of the sandbox's */
+	uid_t uid;      /* who asks: of the files' owners and rights */
 	gid_t gid;
 	const char *resource_kind; /* "path", "host", "syscall" */
 	bool raw_socket;           /* one that needs a privilege anywhere */
@@ -82,9 +85,25 @@ typedef struct run_failed_call {
 /* Reads the paths or the address from the process. */
 void run_trace_read(run_failed_call *f);
 
+/* An open() that only reads. */
+bool run_trace_reads(const run_failed_call *f);
+
 typedef enum { OUTSIDE_UNKNOWN, OUTSIDE_REFUSED, OUTSIDE_ALLOWED } run_outside;
 /* Would the same call, by this user, outside, be let through? Changes nothing. */
 run_outside run_trace_outside(const run_failed_call *f);
+
+/* Its parts: trace_net.c for what has no path, */
+run_outside run_trace_other_outside(const run_failed_call *f);
+/* the capability, of the user that is asked for; */
+bool run_trace_capability(const run_failed_call *f, int cap);
+/* trace_place.c: the host's name (in place, PATH_MAX) of what the process means; false: none; */
+bool run_trace_place(pid_t pid, char *path, bool follow);
+/* both names' folders are on one mount, as the process sees it; */
+bool run_trace_one_mount(pid_t pid, const char *path, const char *path2);
+/* a file of the sandbox's own is kept from this user by its modes; */
+bool run_trace_modes_refuse(pid_t pid, const char *path, bool follow, int what);
+/* something is mounted there, here. */
+bool run_trace_mount_point(const char *path);
 
 /* Who looks: a thread, for a file system may never answer. */
 typedef struct run_asker run_asker;
@@ -101,7 +120,7 @@ typedef struct run_trace_denial {
 	const run_call *call;
 	int error;
 	const char *resource_kind;
-	bool raw_socket;
+	bool raw_socket, reads, harmless;
 	char *path;
 	uint64_t count, order;
 } run_trace_denial;
@@ -123,6 +142,14 @@ typedef struct run_trace_asked {
 } run_trace_asked;
 #define RUN_TRACE_ASKED 256
 
+/* What would fail outside as well: the words by which a message of it can be known. */
+typedef struct run_trace_refused {
+	int error;
+	char name[256]; /* the last part of the path, or the call */
+	char program[16];
+} run_trace_refused;
+#define RUN_TRACE_REFUSED 64
+
 typedef struct run_trace {
 	bool on;
 	bool command;         /* the command runs; what the runner does is its own affair */
@@ -139,8 +166,10 @@ typedef struct run_trace {
 	size_t n_denials;
 	run_trace_asked asked[RUN_TRACE_ASKED];
 	size_t n_asked;
-	/* by error: something failed so; it would outside too; it would not, or nobody knows */
-	bool failed[256], refused[256], other[256];
+	run_trace_refused refused[RUN_TRACE_REFUSED];
+	size_t n_refused;
+	/* by error: something failed so; it would not outside, or nobody knows */
+	bool failed[256], other[256];
 	run_asker *asker;
 	uint64_t calls, failures, lost; /* looked at, refused, not kept */
 } run_trace;

@@ -10,6 +10,7 @@
 #include <linux/fs.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,11 +110,26 @@ static const run_call calls[] = {
 #endif
     PATH_CALL(connect, CALL_CONNECT, N, NONE, 1, 2),
     PATH_CALL(sendto, CALL_CONNECT, N, NONE, 4, 5),
+    PATH_CALL(sendmsg, CALL_CONNECT, N, NONE, 1, NONE),
+    PATH_CALL(sendmmsg, CALL_CONNECT, N, NONE, 1, NONE),
     PATH_CALL(bind, CALL_BIND, N, NONE, 1, 2),
     PATH_CALL(socket, CALL_SOCKET, N, NONE, NONE, NONE),
     PATH_CALL(unshare, CALL_UNSHARE, V, NONE, NONE, 0),
+    {SYS_clone, "clone", CALL_UNSHARE, V, NONE, NONE, NONE, NONE, 0, NONE, CALL_BITS, 0,
+     CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |
+         CLONE_NEWNET},
+    PATH_CALL(ptrace, CALL_TRACER, V, NONE, NONE, NONE),
     CAP_CALL(mount, CAP_SYS_ADMIN),
     CAP_CALL(umount2, CAP_SYS_ADMIN),
+#ifdef SYS_fsopen
+    CAP_CALL(fsopen, CAP_SYS_ADMIN),
+    CAP_CALL(fspick, CAP_SYS_ADMIN),
+    CAP_CALL(fsmount, CAP_SYS_ADMIN),
+    CAP_CALL(move_mount, CAP_SYS_ADMIN),
+#endif
+#ifdef SYS_mount_setattr
+    CAP_CALL(mount_setattr, CAP_SYS_ADMIN),
+#endif
     CAP_CALL(pivot_root, CAP_SYS_ADMIN),
     CAP_CALL(setns, CAP_SYS_ADMIN),
     CAP_CALL(sethostname, CAP_SYS_ADMIN),
@@ -131,6 +147,8 @@ static const run_call calls[] = {
     CAP_CALL(setgroups, CAP_SETGID),
     CAP_CALL(setresuid, CAP_SETUID),
     CAP_CALL(setresgid, CAP_SETGID),
+    CAP_CALL(setreuid, CAP_SETUID),
+    CAP_CALL(setregid, CAP_SETGID),
     CAP_CALL(setuid, CAP_SETUID),
     CAP_CALL(setgid, CAP_SETGID),
     CAP_CALL(setpriority, CAP_SYS_NICE),
@@ -183,12 +201,18 @@ bool run_call_refusal(const run_call *c, int error)
 	case ENETDOWN:
 	case EHOSTUNREACH:
 		return c->kind == CALL_CONNECT;
+	case EADDRNOTAVAIL: /* no interface has it, not even loopback */
+		return c->kind == CALL_CONNECT || c->kind == CALL_BIND;
+	case EBUSY: /* something is mounted over it */
+		return c->kind == CALL_RENAME || c->kind == CALL_REMOVE || c->kind == CALL_RMDIR;
 	case EXDEV: /* Landlock's answer to a move between folders */
 		return c->kind == CALL_RENAME || c->kind == CALL_LINK;
 	case EAFNOSUPPORT:
 		return c->kind == CALL_SOCKET;
-	case EINVAL: /* an owner that the user namespace does not know */
-		return c->kind == CALL_CHOWN;
+	case EINVAL: /* a user that the namespace does not know */
+		return c->kind == CALL_CHOWN ||
+		       (c->kind == CALL_PRIVILEGE &&
+		        (c->capability == CAP_SETUID || c->capability == CAP_SETGID));
 	case ENOSPC: /* the limit of user namespaces */
 	case EUSERS:
 		return c->kind == CALL_UNSHARE;

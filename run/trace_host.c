@@ -3,23 +3,18 @@
  * that runs the supervisor, without changing anything. Where the answer is not clear, the
  * failure is not held against the sandbox.
  */
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/magic.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "run_internal.h"
@@ -62,6 +57,29 @@ static bool parent_writable(const char *path)
 	return parent_of(path, parent, sizeof parent) && may(parent, W_OK | X_OK);
 }
 
+static bool empty(const char *folder)
+{
+	DIR *d = opendir(folder);
+	bool none = d != NULL;
+	for (struct dirent *e; none && (e = readdir(d));)
+		none = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+	if (d)
+		closedir(d);
+	return none;
+}
+
+/* What the kernel would refuse for what it is, wherever it lies. */
+static bool wrong_kind(const run_failed_call *f, const struct stat *st)
+{
+	bool folder = S_ISDIR(st->st_mode);
+	bool rmdir =
+	    f->call->kind == CALL_RMDIR || (f->call->kind == CALL_REMOVE && f->call->extra >= 0 &&
+	                                    (f->args[f->call->extra] & AT_REMOVEDIR));
+	if (f->call->kind == CALL_RENAME)
+		return false;
+	return rmdir ? !folder || !empty(f->path) : folder;
+}
+
 /* Removing or renaming: in a sticky folder only one's own. */
 static bool removable(const run_failed_call *f, const char *path)
 {
@@ -69,7 +87,7 @@ static bool removable(const run_failed_call *f, const char *path)
 	struct stat dir, file;
 	if (!parent_of(path, parent, sizeof parent) || stat(parent, &dir) || !exists(path, &file))
 		return false;
-	if (!may(parent, W_OK | X_OK))
+	if (!may(parent, W_OK | X_OK) || wrong_kind(f, &file))
 		return false;
 	return !(dir.st_mode & S_ISVTX) || f->uid == 0 || dir.st_uid == f->uid ||
 	       file.st_uid == f->uid;
@@ -155,15 +173,6 @@ static bool sysctl_on(const char *path)
 	return on;
 }
 
-static bool has_capability(const run_failed_call *f, int cap)
-{
-	struct __user_cap_header_struct h = {_LINUX_CAPABILITY_VERSION_3, 0};
-	struct __user_cap_data_struct d[2];
-	if (f->uid != geteuid() || syscall(SYS_capget, &h, d))
-		return false;
-	return d[cap / 32].effective & (1u << (cap % 32));
-}
-
 /* fs.protected_regular: in a shared folder O_CREAT opens only one's own. */
 static bool protected_file(const run_failed_call *f, const struct stat *st)
 {
@@ -172,6 +181,13 @@ static bool protected_file(const run_failed_call *f, const struct stat *st)
 	return parent_of(f->path, parent, sizeof parent) && stat(parent, &dir) == 0 &&
 	       (dir.st_mode & S_ISVTX) && (dir.st_mode & (S_IWOTH | S_IWGRP)) &&
 	       st->st_uid != f->uid && st->st_uid != dir.st_uid;
+}
+
+static int wanted_rights(uint64_t flags)
+{
+	int mode = (int)(flags & O_ACCMODE);
+	int want = mode == O_RDONLY ? R_OK : mode == O_WRONLY ? W_OK : R_OK | W_OK;
+	return flags & O_TRUNC ? want | W_OK : want;
 }
 
 static run_outside open_outside(const run_failed_call *f, uint64_t flags)
@@ -194,29 +210,44 @@ static run_outside open_outside(const run_failed_call *f, uint64_t flags)
 	if ((flags & O_CREAT) && f->error == EACCES && protected_file(f, &st))
 		return OUTSIDE_REFUSED;
 	/* devices answer at open, not at access: only the modes can be asked */
-	int want = mode == O_RDONLY ? R_OK : mode == O_WRONLY ? W_OK : R_OK | W_OK;
-	if (flags & O_TRUNC)
-		want |= W_OK;
-	return answer(may(f->path, want));
+	return answer(may(f->path, wanted_rights(flags)));
+}
+
+/* As the call sees it: through a last link or not. */
+static bool looked_at(const run_failed_call *f, struct stat *st)
+{
+	return f->follow ? stat(f->path, st) == 0 : lstat(f->path, st) == 0;
+}
+
+static bool in_group(const run_failed_call *f, gid_t group)
+{
+	gid_t own[256];
+	if (group == f->gid)
+		return true;
+	int n = getgroups(256, own); /* of this thread: the user's that is asked for */
+	for (int i = 0; i < n; i++)
+		if (own[i] == group)
+			return true;
+	return false;
 }
 
 static run_outside owner_outside(const run_failed_call *f)
 {
 	struct stat st;
-	if (!exists(f->path, &st) || read_only_fs(f->path))
+	if (!looked_at(f, &st) || read_only_fs(f->path))
 		return OUTSIDE_REFUSED;
-	if (has_capability(f, CAP_CHOWN))
+	if (run_trace_capability(f, CAP_CHOWN))
 		return OUTSIDE_ALLOWED;
 	uid_t owner = (uid_t)f->args[f->call->extra];
 	gid_t group = (gid_t)f->args[f->call->extra + 1];
 	bool keeps = owner == (uid_t)-1 || owner == st.st_uid;
-	return answer(st.st_uid == f->uid && keeps && (group == (gid_t)-1 || group == f->gid));
+	return answer(st.st_uid == f->uid && keeps && (group == (gid_t)-1 || in_group(f, group)));
 }
 
 static run_outside attributes_outside(const run_failed_call *f)
 {
 	struct stat st;
-	if (!exists(f->path, &st) || read_only_fs(f->path))
+	if (!looked_at(f, &st) || read_only_fs(f->path))
 		return OUTSIDE_REFUSED;
 	if (f->uid == 0 || st.st_uid == f->uid)
 		return OUTSIDE_ALLOWED;
@@ -224,6 +255,11 @@ static run_outside attributes_outside(const run_failed_call *f)
 	bool now =
 	    f->call->kind == CALL_TIMES && f->call->extra >= 0 && f->args[f->call->extra] == 0;
 	return answer(now && may(f->path, W_OK));
+}
+
+static bool same_folder(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 static run_outside move_outside(const run_failed_call *f)
@@ -235,10 +271,16 @@ static run_outside move_outside(const run_failed_call *f)
 		return OUTSIDE_REFUSED;
 	if (a.st_dev != b.st_dev) /* it would be EXDEV outside too */
 		return OUTSIDE_REFUSED;
+	/* a folder that moves has its ".." written */
+	if (S_ISDIR(st.st_mode) && !same_folder(&a, &b) && !may(f->path, W_OK))
+		return OUTSIDE_REFUSED;
+	if (exists(f->path2, &b) && f->call->kind == CALL_RENAME && S_ISDIR(b.st_mode) &&
+	    !empty(f->path2))
+		return OUTSIDE_REFUSED;
 	if (f->call->kind == CALL_LINK) {
 		bool plain = S_ISREG(st.st_mode) && !(st.st_mode & S_ISUID) &&
 		             (st.st_mode & (S_ISGID | S_IXGRP)) != (S_ISGID | S_IXGRP);
-		bool own = st.st_uid == f->uid || has_capability(f, CAP_FOWNER);
+		bool own = st.st_uid == f->uid || run_trace_capability(f, CAP_FOWNER);
 		/* fs.protected_hardlinks */
 		if (S_ISDIR(st.st_mode) || (!own && sysctl_on("/proc/sys/fs/protected_hardlinks") &&
 		                            !(plain && may(f->path, R_OK | W_OK))))
@@ -247,81 +289,6 @@ static run_outside move_outside(const run_failed_call *f)
 	}
 	return answer(removable(f, f->path) && may(to, W_OK | X_OK) &&
 	              (!exists(f->path2, &st) || removable(f, f->path2)));
-}
-
-/* A datagram socket's connect() sends nothing and still needs a route. */
-static run_outside route_outside(const run_failed_call *f)
-{
-	char host[128];
-	const char *colon = strrchr(f->path, ':');
-	if (!colon || (size_t)(colon - f->path) >= sizeof host)
-		return OUTSIDE_UNKNOWN;
-	bool v6 = f->path[0] == '[';
-	size_t n = (size_t)(colon - f->path) - (v6 ? 2 : 0);
-	memcpy(host, f->path + (v6 ? 1 : 0), n);
-	host[n] = '\0';
-	int port = atoi(colon + 1);
-	struct sockaddr_in v4 = {.sin_family = AF_INET,
-	                         .sin_port = htons((uint16_t)(port ? port : 9))};
-	struct sockaddr_in6 six = {.sin6_family = AF_INET6,
-	                           .sin6_port = htons((uint16_t)(port ? port : 9))};
-	if (v6 ? inet_pton(AF_INET6, host, &six.sin6_addr) != 1
-	       : inet_pton(AF_INET, host, &v4.sin_addr) != 1)
-		return OUTSIDE_UNKNOWN;
-	int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return OUTSIDE_REFUSED;
-	int rc = v6 ? connect(fd, (struct sockaddr *)&six, sizeof six)
-	            : connect(fd, (struct sockaddr *)&v4, sizeof v4);
-	close(fd);
-	return answer(rc == 0);
-}
-
-static run_outside bind_outside(const run_failed_call *f)
-{
-	struct stat st;
-	if (f->path[0] == '/')
-		return answer(!exists(f->path, &st) && parent_writable(f->path));
-	const char *colon = strrchr(f->path, ':');
-	if (!colon)
-		return OUTSIDE_UNKNOWN;
-	int port = atoi(colon + 1);
-	if (port == 0 || port >= 1024 || has_capability(f, CAP_NET_BIND_SERVICE))
-		return OUTSIDE_ALLOWED;
-	char *text;
-	size_t n;
-	long first = 1024;
-	if (sw_read_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", 64, &text, &n, NULL) ==
-	    0) {
-		char number[16] = "";
-		memcpy(number, text, n < 15 ? n : 15);
-		first = atol(number);
-		free(text);
-	}
-	return answer(port >= first);
-}
-
-static run_outside socket_outside(const run_failed_call *f)
-{
-	int fd = socket((int)f->args[0], (int)f->args[1] | SOCK_CLOEXEC, (int)f->args[2]);
-	if (fd >= 0)
-		close(fd);
-	return answer(fd >= 0);
-}
-
-/* Tried in a child, which ends with what it made. */
-static run_outside unshare_outside(const run_failed_call *f)
-{
-	int flags = (int)f->args[0];
-	pid_t pid = fork();
-	if (pid == 0)
-		_exit(unshare(flags & ~(CLONE_FILES | CLONE_FS)) ? 1 : 0);
-	int status = -1;
-	while (pid > 0 && waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
-		;
-	if (pid < 0 || !WIFEXITED(status))
-		return OUTSIDE_UNKNOWN;
-	return answer(WEXITSTATUS(status) == 0);
 }
 
 /* A script is as good as its interpreter. */
@@ -344,14 +311,35 @@ static run_outside exec_outside(const char *path, int depth)
 	return word[0] == '/' ? exec_outside(word, depth + 1) : OUTSIDE_UNKNOWN;
 }
 
+/* The kernel's own files; false: it is none. */
+static bool kernel_file_outside(const run_failed_call *f, run_outside *out)
+{
+	struct stat st;
+	if (!made_by_kernel(f->path))
+		return false;
+	/* nobody makes names there, or writes what no mode lets one write */
+	if (!exists(f->path, &st) || (!run_trace_reads(f) && !(st.st_mode & 0222)))
+		*out = OUTSIDE_REFUSED;
+	else if (f->error == EPERM)
+		*out = OUTSIDE_UNKNOWN;
+	else
+		return false;
+	return true;
+}
+
 static run_outside path_outside(const run_failed_call *f)
 {
 	struct stat st;
 	const run_call *c = f->call;
-	if (f->path[0] != '/' || means_something_else(f->path))
+	run_outside out;
+	if (kernel_file_outside(f, &out))
+		return out;
+	if (f->error == EPERM && attribute_refuses(f->path))
 		return OUTSIDE_UNKNOWN;
-	if (f->error == EPERM && (attribute_refuses(f->path) || made_by_kernel(f->path)))
-		return OUTSIDE_UNKNOWN;
+	/* what is a mount point outside as well is as busy there */
+	if (f->error == EBUSY &&
+	    (run_trace_mount_point(f->path) || (f->path2[0] && run_trace_mount_point(f->path2))))
+		return OUTSIDE_REFUSED;
 	switch (c->kind) {
 	case CALL_OPEN:
 	case CALL_OPENAT2:
@@ -361,9 +349,10 @@ static run_outside path_outside(const run_failed_call *f)
 		if ((f->args[c->extra] & S_IFMT) == S_IFDIR)
 			return OUTSIDE_REFUSED;
 		if ((S_ISCHR(f->args[c->extra]) || S_ISBLK(f->args[c->extra])) &&
-		    !has_capability(f, CAP_MKNOD))
+		    !run_trace_capability(f, CAP_MKNOD))
 			return OUTSIDE_REFUSED;
 		return answer(!exists(f->path, &st) && parent_writable(f->path));
+	case CALL_BIND:
 	case CALL_MAKE:
 		return answer(!exists(f->path, &st) && parent_writable(f->path));
 	case CALL_REMOVE:
@@ -377,10 +366,11 @@ static run_outside path_outside(const run_failed_call *f)
 		return attributes_outside(f);
 	case CALL_CHOWN:
 		return owner_outside(f);
+	case CALL_CONNECT:
 	case CALL_WRITE_PATH:
 		return answer(may(f->path, W_OK));
 	case CALL_XATTR: /* each kind of attribute has rules of its own, and they say EPERM */
-		return f->error == EPERM ? OUTSIDE_UNKNOWN : attributes_outside(f);
+		return f->error == EPERM ? OUTSIDE_UNKNOWN : answer(may(f->path, W_OK));
 	case CALL_FLAGS:
 		return f->error == EPERM ? OUTSIDE_UNKNOWN : attributes_outside(f);
 	case CALL_EXEC:
@@ -390,29 +380,32 @@ static run_outside path_outside(const run_failed_call *f)
 	}
 }
 
-run_outside run_trace_outside(const run_failed_call *f)
+/* There is no such file outside; but a mode is no sandbox. */
+static run_outside inside_only(const run_failed_call *f)
 {
-	if (f->error == ENOSYS)
-		return OUTSIDE_UNKNOWN; /* an old kernel says the same */
-	switch (f->call->kind) {
-	case CALL_CONNECT:
-		/* EPERM: its other end does not want this one */
-		if (f->path[0] == '/')
-			return means_something_else(f->path) || f->error == EPERM
-			           ? OUTSIDE_UNKNOWN
-			           : answer(may(f->path, W_OK));
-		return f->path[0] ? route_outside(f) : OUTSIDE_UNKNOWN;
-	case CALL_BIND:
-		return f->path[0] ? bind_outside(f) : OUTSIDE_UNKNOWN;
-	case CALL_SOCKET:
-		return socket_outside(f);
-	case CALL_UNSHARE:
-		return unshare_outside(f);
-	case CALL_PRIVILEGE:
-		return answer(has_capability(f, f->call->capability));
-	case CALL_ASK:
-		return OUTSIDE_UNKNOWN;
-	default:
+	if (f->error ==
+	    EROFS) /* what hides the host's file is the sandbox's, and it may not be written */
 		return path_outside(f);
-	}
+	bool opens = f->call->kind == CALL_OPEN && f->error == EACCES;
+	uint64_t flags = opens && f->call->extra >= 0 ? f->args[f->call->extra] : O_WRONLY;
+	int what = wanted_rights(flags);
+	return opens && run_trace_modes_refuse(f->pid, f->path, f->follow, what) ? OUTSIDE_REFUSED
+	                                                                         : OUTSIDE_UNKNOWN;
+}
+
+run_outside run_trace_outside(const run_failed_call *asked)
+{
+	run_failed_call f = *asked;
+	if (f.error == ENOSYS)
+		return OUTSIDE_UNKNOWN; /* an old kernel says the same */
+	if (f.path[0] != '/')
+		return run_trace_other_outside(&f);
+	/* EPERM of a socket: its other end does not want this one */
+	if (means_something_else(f.path) || (f.path2[0] && means_something_else(f.path2)) ||
+	    (f.call->kind == CALL_CONNECT && f.error == EPERM) || f.call->kind == CALL_ASK)
+		return OUTSIDE_UNKNOWN;
+	if (!run_trace_place(f.pid, f.path, f.follow) ||
+	    (f.path2[0] == '/' && !run_trace_place(f.pid, f.path2, false)))
+		return inside_only(asked);
+	return path_outside(&f);
 }

@@ -78,6 +78,23 @@ static void absolute(const run_failed_call *f, int dirfd, int path, char *out, s
 		out[0] = '\0'; /* half a name is another one */
 }
 
+/* Of sendmsg() and sendmmsg() the address stands in the first header. */
+static bool address_place(const run_failed_call *f, uint64_t *from, uint64_t *n)
+{
+	struct msghdr h;
+	*from = f->args[f->call->path];
+	if (f->call->extra >= 0) {
+		*n = f->args[f->call->extra];
+		return true;
+	}
+	struct iovec mine = {&h, sizeof h}, its = {(void *)(uintptr_t)*from, sizeof h};
+	if (process_vm_readv(f->pid, &mine, 1, &its, 1, 0) != (ssize_t)sizeof h)
+		return false;
+	*from = (uint64_t)(uintptr_t)h.msg_name;
+	*n = h.msg_namelen;
+	return true;
+}
+
 static void address(run_failed_call *f)
 {
 	union {
@@ -88,8 +105,8 @@ static void address(run_failed_call *f)
 		char room[sizeof(struct sockaddr_un) + 1];
 	} a;
 	memset(&a, 0, sizeof a);
-	uint64_t from = f->args[f->call->path], n = f->args[f->call->extra];
-	if (!from || n < sizeof(sa_family_t))
+	uint64_t from, n;
+	if (!address_place(f, &from, &n) || !from || n < sizeof(sa_family_t))
 		return;
 	if (n > sizeof a.local)
 		n = sizeof a.local;
@@ -105,11 +122,43 @@ static void address(run_failed_call *f)
 		inet_ntop(AF_INET6, &a.v6.sin6_addr, text, sizeof text);
 		snprintf(f->path, sizeof f->path, "[%s]:%u", text, ntohs(a.v6.sin6_port));
 		f->resource_kind = "host";
-	} else if (a.any.sa_family == AF_UNIX && a.local.sun_path[0] == '/') {
-		snprintf(f->path, sizeof f->path, "%.*s", (int)sizeof a.local.sun_path,
-		         a.local.sun_path);
+	} else if (a.any.sa_family == AF_UNIX && a.local.sun_path[0]) {
+		char start[PATH_MAX] = "";
+		if (a.local.sun_path[0] != '/' &&
+		    (!start_of(f->pid, AT_FDCWD, start,
+		               sizeof start - 1 - sizeof a.local.sun_path)))
+			return;
+		snprintf(f->path, sizeof f->path, "%s%s%.*s", strcmp(start, "/") ? start : "",
+		         start[0] ? "/" : "", (int)sizeof a.local.sun_path, a.local.sun_path);
 		f->resource_kind = "path";
 	}
+}
+
+/* Whether the call goes through a link at the end of its path. */
+static bool follows(const run_failed_call *f)
+{
+	/* the argument whose AT_SYMLINK_NOFOLLOW says no; -1: always */
+	static const struct {
+		int nr, flags;
+	} calls[] = {
+#ifdef SYS_chmod
+	    {SYS_chmod, -1},     {SYS_chown, -1},       {SYS_utime, -1},    {SYS_utimes, -1},
+	    {SYS_futimesat, -1},
+#endif
+	    {SYS_fchmodat, -1},  {SYS_fchownat, 4},     {SYS_utimensat, 3}, {SYS_truncate, -1},
+	    {SYS_setxattr, -1},  {SYS_removexattr, -1}, {SYS_execve, -1},   {SYS_execveat, 4},
+	    {SYS_connect, -1},   {SYS_sendto, -1},      {SYS_sendmsg, -1},  {SYS_sendmmsg, -1},
+	};
+	const run_call *c = f->call;
+	if (c->kind == CALL_OPEN || c->kind == CALL_OPENAT2) {
+		uint64_t flags = c->extra >= 0 ? f->args[c->extra] : O_CREAT;
+		return !(flags & O_NOFOLLOW) && !((flags & O_CREAT) && (flags & O_EXCL));
+	}
+	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+		if (calls[i].nr == c->nr)
+			return calls[i].flags < 0 ||
+			       !(f->args[calls[i].flags] & AT_SYMLINK_NOFOLLOW);
+	return c->path < 0; /* an open file is one already */
 }
 
 /* A socket is told apart by its family. */
@@ -140,6 +189,7 @@ void run_trace_read(run_failed_call *f)
 	f->resource_kind = "syscall";
 	if (c->kind == CALL_CONNECT || c->kind == CALL_BIND) {
 		address(f);
+		f->follow = follows(f);
 		return;
 	}
 	if (c->kind == CALL_SOCKET)
@@ -158,4 +208,12 @@ void run_trace_read(run_failed_call *f)
 		if (process_vm_readv(f->pid, &mine, 1, &its, 1, 0) == (ssize_t)sizeof flags)
 			f->args[c->extra] = flags;
 	}
+	f->follow = follows(f);
+}
+
+bool run_trace_reads(const run_failed_call *f)
+{
+	const run_call *c = f->call;
+	return (c->kind == CALL_OPEN || c->kind == CALL_OPENAT2) && c->extra >= 0 &&
+	       (f->args[c->extra] & (O_ACCMODE | O_CREAT | O_TRUNC)) == O_RDONLY;
 }
