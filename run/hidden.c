@@ -8,6 +8,7 @@
 #include <fcntl.h>
 
 #include "hidden.h"
+#include "ask.h"
 #include "run_internal.h"
 
 /* Wordings of "it is not there"; program: the word before is a program's name. */
@@ -181,12 +182,30 @@ static bool means_something_else(const char *path)
 	       !strncmp(path, "/dev/pts", 8) || !strcmp(path, "/dev/tty");
 }
 
-static bool there_for_us(const char *path)
+/* A question about a path that the output names, which may lead anywhere. */
+typedef struct look {
+	char path[4096];
+	sw_operation operation;
+	bool yes;
+} look;
+
+static bool ask(void (*answer)(void *), const char *path, sw_operation operation)
 {
+	look l = {.operation = operation};
+	size_t n = strlen(path);
+	if (n >= sizeof l.path || means_something_else(path))
+		return false;
+	memcpy(l.path, path, n + 1);
+	return run_ask(answer, &l, sizeof l) && l.yes;
+}
+
+static void there_for_us(void *arg)
+{
+	look *l = arg;
 	struct stat st;
-	return !means_something_else(path) && lstat(path, &st) == 0 &&
-	       (S_ISLNK(st.st_mode) || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0 ||
-	        faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0);
+	l->yes = lstat(l->path, &st) == 0 &&
+	         (S_ISLNK(st.st_mode) || faccessat(AT_FDCWD, l->path, R_OK, AT_EACCESS) == 0 ||
+	          faccessat(AT_FDCWD, l->path, X_OK, AT_EACCESS) == 0);
 }
 
 static int tell(sw_result *r, sw_observation_kind kind, const char *line, const char *path,
@@ -211,7 +230,7 @@ static int look_at_missing(const run_hidden *h, sw_result *r)
 		sw_run_program program;
 		bool exec = false;
 		if (path_in(h->lines[i], path, sizeof path)) {
-			if (!there_for_us(path))
+			if (!ask(there_for_us, path, SW_OPERATION_READ))
 				continue;
 		} else if (program_in(h->lines[i], name, sizeof name) &&
 		           sw_run_find_program(name, NULL, &program) == 0) {
@@ -229,26 +248,24 @@ static int look_at_missing(const run_hidden *h, sw_result *r)
 }
 
 /* May this user do outside what "Permission denied" refused? Unknown kinds need it all. */
-static bool may_outside(const char *path, sw_operation operation)
+static void may_outside(void *arg)
 {
+	look *l = arg;
 	struct stat st;
-	if (means_something_else(path))
-		return false;
-	if (stat(path, &st)) {
-		char parent[4096];
-		snprintf(parent, sizeof parent, "%.4000s", path);
-		char *slash = strrchr(parent, '/');
-		if (!slash || slash == parent)
-			return false;
+	if (stat(l->path, &st)) {
+		char *slash = strrchr(l->path, '/');
+		bool makes = l->operation != SW_OPERATION_READ && l->operation != SW_OPERATION_EXEC;
+		if (!slash || slash == l->path)
+			return;
 		*slash = '\0';
-		return operation != SW_OPERATION_READ && operation != SW_OPERATION_EXEC &&
-		       faccessat(AT_FDCWD, parent, W_OK | X_OK, AT_EACCESS) == 0;
+		l->yes = makes && faccessat(AT_FDCWD, l->path, W_OK | X_OK, AT_EACCESS) == 0;
+		return;
 	}
-	int want = operation == SW_OPERATION_READ    ? R_OK
-	           : operation == SW_OPERATION_WRITE ? W_OK
-	           : operation == SW_OPERATION_EXEC  ? X_OK
-	                                             : R_OK | W_OK;
-	return faccessat(AT_FDCWD, path, want, AT_EACCESS) == 0;
+	int want = l->operation == SW_OPERATION_READ    ? R_OK
+	           : l->operation == SW_OPERATION_WRITE ? W_OK
+	           : l->operation == SW_OPERATION_EXEC  ? X_OK
+	                                                : R_OK | W_OK;
+	l->yes = faccessat(AT_FDCWD, l->path, want, AT_EACCESS) == 0;
 }
 
 static int look_at_refused(const sw_facts *facts, sw_result *r)
@@ -270,7 +287,8 @@ static int look_at_refused(const sw_facts *facts, sw_result *r)
 		                            o->hit.resource.ptr)
 		                 : snprintf(path, sizeof path, "%.*s", (int)o->hit.resource.len,
 		                            o->hit.resource.ptr);
-		if (k <= 0 || (size_t)k >= sizeof path || !may_outside(path, o->hit.sig->operation))
+		if (k <= 0 || (size_t)k >= sizeof path ||
+		    !ask(may_outside, path, o->hit.sig->operation))
 			continue;
 		char line[SW_LINE_REPORT_MAX + 1];
 		snprintf(line, sizeof line, "%.*s", (int)o->hit.line.len, o->hit.line.ptr);
@@ -283,7 +301,7 @@ static int look_at_refused(const sw_facts *facts, sw_result *r)
 }
 
 int run_hidden_look(const run_hidden *h, const sw_run_report *report, const char *command,
-                    const sw_facts *facts, sw_result *r)
+                    const sw_facts *facts, bool traced, sw_result *r)
 {
 	sw_run_program program;
 	if (!shows_host(report->shape.backend) || (r->exit.has_code && r->exit.code == 0))
@@ -298,6 +316,7 @@ int run_hidden_look(const run_hidden *h, const sw_run_report *report, const char
 	}
 	if (r->verdict != SW_VERDICT_OK || r->rule != 6)
 		return SW_OK;
-	int rc = look_at_refused(facts, r);
+	/* a trace has seen the call itself, and asked about it */
+	int rc = traced ? SW_OK : look_at_refused(facts, r);
 	return rc ? rc : look_at_missing(h, r);
 }

@@ -20,9 +20,10 @@ void run_hidden_output(run_hidden *h, const void *bytes, size_t n);
 /*
  * Asks the host, changes nothing there, and tells the result: a path that exists outside
  * was hidden; a path that this user may use outside was refused by the sandbox. Only for
- * backends whose sandbox shows the host's own files. 0 or SW_ENOMEM.
+ * backends whose sandbox shows the host's own files. traced: the calls of the command were seen, so
+ * that refusals are known already. 0 or SW_ENOMEM.
  */
 int run_hidden_look(const run_hidden *h, const sw_run_report *report, const char *command,
-                    const sw_facts *facts, sw_result *result);
+                    const sw_facts *facts, bool traced, sw_result *result);
 
 #endif

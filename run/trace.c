@@ -307,7 +307,7 @@ static void failed(run_trace *t, run_trace_slot *s, run_failed_call *f)
 	if (!same(s->path, f->path) || !same(s->path2, f->path2))
 		t->raced = true;
 	else if (!s->under_filter || !run_trace_filter_itself(t, f->pid))
-		outside = run_trace_ask(&t->asker, f, t->uid);
+		outside = run_trace_ask(f, t->uid);
 	if (outside == OUTSIDE_REFUSED)
 		note_refused(t, f);
 	else
@@ -358,8 +358,6 @@ void run_trace_free(run_trace *t)
 	free(t->slots);
 	t->slots = NULL;
 	t->n_slots = t->cap_slots = t->n_denials = 0;
-	run_trace_ask_end(t->asker);
-	t->asker = NULL;
 }
 
 /* ---- telling ---- */

@@ -3,7 +3,6 @@
 #define SW_RUN_TRACE_H
 
 #include <limits.h>
-#include <pthread.h>
 #include <sys/types.h>
 
 #include "run.h"
@@ -105,12 +104,9 @@ bool run_trace_modes_refuse(pid_t pid, const char *path, bool follow, int what);
 /* something is mounted there, here. */
 bool run_trace_mount_point(const char *path);
 
-/* Who looks: a thread, for a file system may never answer. */
-typedef struct run_asker run_asker;
-/* run_trace_outside() within a second, else unknown. *asker: NULL at first, made here. A process of
- * another user than `usual` is asked for as that user, where this one may. */
-run_outside run_trace_ask(run_asker **asker, run_failed_call *f, uid_t usual);
-void run_trace_ask_end(run_asker *asker);
+/* run_trace_outside() within a second, else unknown. A process of another user than `usual` is
+ * asked for as that user, where this one may. */
+run_outside run_trace_ask(run_failed_call *f, uid_t usual);
 /* The process's user, as files see it; this one's where it cannot be read. */
 uid_t run_trace_user(pid_t pid);
 
@@ -170,7 +166,6 @@ typedef struct run_trace {
 	size_t n_refused;
 	/* by error: something failed so; it would not outside, or nobody knows */
 	bool failed[256], other[256];
-	run_asker *asker;
 	uint64_t calls, failures, lost; /* looked at, refused, not kept */
 } run_trace;
 

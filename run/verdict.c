@@ -87,7 +87,10 @@ int sw_run_command(const sw_run_options *options, const sw_pack *pack, const sw_
 		if (!rc && trace)
 			rc = run_trace_tell(trace, *result);
 		if (!rc)
-			rc = run_hidden_look(g.hidden, report, report->command, facts, *result);
+			rc = run_hidden_look(g.hidden, report, report->command, facts,
+			                     trace && trace->on && trace->command &&
+			                         !trace->raced && !trace->lost,
+			                     *result);
 		if (rc)
 			sw_error_set(err, rc, "out of memory");
 	}
