@@ -291,6 +291,27 @@ outside_too "a folder made by mknod" python3 -c "$(p "os.mknod('sub3', 0o040755)
 outside_too "a link to a file of root's" python3 -c "$(p "os.link('/etc/passwd', '/var/tmp/sw-link')")"
 outside_too "an attribute of a FIFO" sh -c "mkfifo p; python3 -c \"$(p "os.setxattr('p', 'user.a', b'x')")\"; rc=\$?; rm p; exit \$rc"
 outside_too "a trusted attribute" python3 -c "$(p "os.setxattr('a', 'trusted.a', b'x')")"
+outside_too "times of a file of root's, through a link" sh -c 'ln -s /etc/hostname l; touch l 2>/dev/null; rc=$?; rm l; exit $rc'
+outside_too "a link that leads to a new name in root's folder" sh -c 'ln -s /usr/new l; (echo >l) 2>/dev/null; rc=$?; rm l; exit $rc'
+outside_too "a folder that may not be written, moved" sh -c 'mkdir ro to; chmod 555 ro; mv ro to/ 2>/dev/null; rc=$?; chmod 755 ro; rmdir ro to; exit $rc'
+outside_too "strace under a tracer" python3 -c "import ctypes,sys; sys.exit(3 if ctypes.CDLL(None).ptrace(0, 0, 0, 0) else 0)"
+mkdir -p "$home/full/x"
+own() { # NAME EXIT ARGV...: in the sandbox that may not write
+	local name=$1 wanted=$2
+	shift 2
+	traced -- "${box[@]}" "$@"
+	is "nobody's fault but its own: $name" "${verdict%% *} $found $status" "ok  $wanted"
+}
+own "rmdir of a full folder" 1 sh -c "rmdir '$home/full' 2>/dev/null"
+own "unlink of a folder" 3 python3 -c "$(p "os.unlink('$home/full')")"
+traced -- bwrap --ro-bind / / --dev /dev --tmpfs /tmp -- sh -c 'umask 377; echo >/tmp/q; echo >>/tmp/q'
+is "the modes of a file that only the sandbox has" "${verdict%% *} $found" "ok "
+traced -- bwrap --ro-bind / / --dev /dev --bind "$ws" "$ws" --bind "$home/dir" "$home/dir" -- sh -c "echo >'$ws/moves'; mv '$ws/moves' '$home/dir/' && exit 7"
+is "what is copied instead of moved decides nothing" "${verdict%% *} $status" "ok 7"
+traced -- bwrap --ro-bind / / --dev /dev --tmpfs /mnt --ro-bind "$home" /mnt/h -- sh -c 'touch /mnt/h/x 2>/dev/null'
+is "a folder under another name is known" "$verdict $found" "sandbox_denied attested EROFS /mnt/h/x"
+traced -- bwrap --bind / / --dev /dev --ro-bind "$home/old" "$home/old" -- rm -f "$home/old"
+is "a file that is mounted over is named" "${verdict%% *} $found" "sandbox_denied EBUSY $home/old"
 if [ -n "${SW_ROOT_VERDICT:-}" ]; then
 	is "what another user is refused is asked as that user" \
 		"$(python3 -c 'import json,sys; o = json.load(open(sys.argv[1])); print(o["verdict"], [b["line"] for b in o["observations"] if b["kind"] == "traced_denial"])' "$SW_ROOT_VERDICT")" "ok []"
