@@ -159,12 +159,13 @@ static void close_ends(run_attest *a)
 }
 
 int run_attest_new(run_attest **out, char *const *argv, const sw_run_shape *shape,
-                   const sw_run_program *program, bool wanted, sw_error *err)
+                   const sw_run_program *program, const char *cwd, bool wanted, sw_error *err)
 {
 	run_attest *a = calloc(1, sizeof *a);
 	if (!a)
 		return sw_error_set(err, SW_ENOMEM, "out of memory");
-	a->child_fd = a->fd = -1;
+	a->child_fd = a->fd = a->dir_fd = -1;
+	a->cwd = cwd;
 	a->program = program;
 	a->shape = shape;
 	a->refusal = "nothing is known that proves a start under this runner";
@@ -184,7 +185,8 @@ int run_attest_new(run_attest **out, char *const *argv, const sw_run_shape *shap
 			a->refusal = "others than root can change the runner's program";
 		else
 			a->refusal = methods[i].method->plan ? methods[i].method->plan(a) : NULL;
-		if (!a->refusal)
+		a->unproved = a->refusal && a->callers_record;
+		if (!a->refusal || a->unproved)
 			a->method = methods[i].method;
 		else
 			close_ends(a);
@@ -241,6 +243,11 @@ void run_attest_conclude(run_attest *a, int code, int sig, bool we_killed)
 		a->kernel_seen = true;
 	if (a->method && a->method->conclude)
 		a->method->conclude(a, code, sig, we_killed);
+	if (a->unproved) {
+		a->started = SW_STARTED_UNKNOWN;
+		a->source = SW_SOURCE_NONE;
+		a->lost = false;
+	}
 }
 
 void run_attest_free(run_attest *a)
@@ -249,11 +256,7 @@ void run_attest_free(run_attest *a)
 		return;
 	if (a->method && a->method->cleanup)
 		a->method->cleanup(a);
-	if (a->dir[0]) {
-		if (a->record[0])
-			unlink(a->record);
-		rmdir(a->dir);
-	}
+	run_record_remove(a);
 	close_ends(a);
 	for (size_t i = 0; a->argv && i < a->argc; i++)
 		free(a->argv[i]);

@@ -204,10 +204,19 @@ struct run_attest {
 	size_t text_len;
 	/* records */
 	run_engine_call call;
-	char dir[128];     /* our own temporary directory, empty: none */
-	char record[4096]; /* cid or pid file */
+	char dir[128];       /* our own temporary directory, empty: none */
+	char record[4096];   /* cid or pid file */
+	bool callers_record; /* the caller named it: it proves nothing */
+	bool record_written; /* somebody wrote in its folder */
+	bool record_touched; /* by more than one writer, or more than once */
+	unsigned record_closes, record_creates;
+	uint32_t record_cookie;
+	const char *record_leaf; /* its name in dir */
+	int dir_fd;              /* O_PATH; -1: none */
+	const char *cwd;         /* the runner's, NULL: ours */
 	char unit[64];
 	char id[160];
+	bool unproved; /* the method serves only to end what runs outside */
 	bool own_unit, running, oom_killed;
 	int64_t began_s; /* wall clock */
 	/* the conclusion */
@@ -221,7 +230,7 @@ struct run_attest {
  * proof: then there is a refusal. program and shape are borrowed.
  */
 int run_attest_new(run_attest **out, char *const *argv, const sw_run_shape *shape,
-                   const sw_run_program *program, bool wanted, sw_error *err);
+                   const sw_run_program *program, const char *cwd, bool wanted, sw_error *err);
 void run_attest_spawned(run_attest *a, pid_t pid);
 void run_attest_look(run_attest *a); /* the kernel's view; cheap, stops by itself */
 void run_attest_output(run_attest *a, const void *bytes, size_t n);
@@ -234,6 +243,14 @@ bool run_other_program_runs(pid_t pid, const sw_run_program *runner, int depth);
 
 extern const run_attest_method run_attest_status_fd, run_attest_launcher, run_attest_engine,
     run_attest_oci, run_attest_systemd;
+
+/* ---- attest_folder.c: the file a runner leaves its record in ---- */
+const char *run_record_own(run_attest *a, const char *leaf); /* a reason, where there is none */
+void run_record_callers(run_attest *a, const char *path);
+void run_record_readable(run_attest *a); /* a->fd: what happened in the folder; fills a->id */
+void run_record_remove(run_attest *a);
+bool run_record_never_written(const run_attest *a);
+bool run_record_untouched(const run_attest *a); /* written by one, once, at most */
 
 /* ---- kernel_log.c ---- */
 int run_kernel_log_open(void); /* from now on; -1: cannot be read, or would mislead */

@@ -351,7 +351,7 @@ static int supervise(const sw_run_options *o, run_trace *trace, sw_run_report *r
 	l->kernel_log = run_kernel_log_open();
 	l->grace = o->grace_ns > 0 ? o->grace_ns : SW_RUN_GRACE_NS;
 	l->drain = o->drain_ns > 0 ? o->drain_ns : SW_RUN_DRAIN_NS;
-	rc = run_attest_new(&l->attest, argv, &r->shape, &r->program, !o->no_attest, err);
+	rc = run_attest_new(&l->attest, argv, &r->shape, &r->program, o->cwd, !o->no_attest, err);
 	if (!rc) {
 		/* the pair's end is the one descriptor of ours that the child must have */
 		if (l->attest->child_fd >= 0)

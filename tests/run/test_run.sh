@@ -263,6 +263,9 @@ PY
 			sed -i 's#/bin/sh#/bin/nosuch#' "$runc_dir/config.json"
 			run --verdict-file "$v" -- runc run -b "$runc_dir" "sw-test2-$$" >"$tap_dir/out" 2>&1
 			is "$as: runc: no pid file, not started" "$(field "$v" verdict) $(field "$v" started)" "runner_failed no"
+			sed -i "s#/bin/nosuch#/bin/sh#; s#echo inside#rm $runc_dir/pid#" "$runc_dir/config.json"
+			run --verdict-file "$v" -- runc run -b "$runc_dir" --pid-file "$runc_dir/pid" "sw-test3-$$" >"$tap_dir/out" 2>&1
+			is "$as: runc: the caller's own pid file proves nothing" "$(field "$v" started) $(field "$v" evidence)" "unknown text"
 		else
 			skip "$as: runc: proof of start" "runc does not run here (status $status)"
 		fi
@@ -287,6 +290,11 @@ run)
 	case $* in
 	*nostart*) echo "docker: Error response from daemon: something new." >&2; exit 127 ;;
 	*lost*) kill -9 $$ ;;
+	*removes*) rm "$3"; exit 3 ;;
+	*fifo*) rm "$3"; mkfifo "$3"; exit 3 ;;
+	*linked*) rm "$3"; ln -s /etc/hostname "$3"; exit 3 ;;
+	*another*) echo fedcba9876543210 >"$3"; exit 3 ;;
+	*moved*) echo fedcba9876543210 >"$here/other"; mv "$here/other" "$3"; exit 3 ;;
 	esac
 	echo inside
 	exit 5
@@ -315,6 +323,17 @@ SH
 	echo '{"Status":"created","Running":false,"StartedAt":"0001-01-01T00:00:00Z"}' >"$fake/state"
 	is "docker: created only, not started" "$(started "$fake/docker" run nostart)" "no runner-record"
 	is "docker: also for wording that no signature knows" "$(field "$v" verdict)" runner_failed
+	mkdir -m 700 "$tap_dir/runtime"
+	export XDG_RUNTIME_DIR=$tap_dir/runtime
+	for what in removes fifo linked another moved; do
+		isnt "docker: a record that was changed ($what) never proves that nothing was started" \
+			"$(started "$fake/docker" run $what)" "no runner-record"
+		rm -f "$tap_dir/cid"
+		is "docker: the caller's own record proves nothing ($what)" \
+			"$(started "$fake/docker" run --cidfile "$tap_dir/cid" $what)" "unknown null"
+	done
+	is "docker: no folder for records is left" "$(ls "$tap_dir/runtime")" ""
+	unset XDG_RUNTIME_DIR
 	: >"$fake/state"
 	printf 'create\nstart\ndie\n' >"$fake/events"
 	is "docker: removed: the events tell" "$(started "$fake/docker" run --rm img)" "yes null"
