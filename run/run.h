@@ -43,7 +43,8 @@ typedef struct sw_run_program {
 	int error;                 /* errno of the failed look-up, 0: found */
 	dev_t dev;                 /* of the file found */
 	ino_t ino;
-	bool setid; /* set-uid, set-gid or with file capabilities */
+	bool setid;  /* set-uid, set-gid or with file capabilities */
+	bool native; /* machine code: the process executes this very file, not its interpreter */
 } sw_run_program;
 
 /*
@@ -69,6 +70,9 @@ typedef struct sw_run_shape {
 	sw_network network;  /* as far as the options say; bwrap, docker, podman, unshare */
 } sw_run_shape;
 void sw_run_detect(char *const *argv, sw_run_shape *out);
+/* Is argv[at] this very program as its own Landlock launcher (`sandwitness __landlock ...`)? Any
+ * other program with such an argument is no launcher. */
+bool sw_run_is_launcher(char *const *argv, size_t at);
 
 /* ---- supervising ------------------------------------------------------- */
 

@@ -61,10 +61,13 @@ typedef struct run_watch {
 	const sw_run_program *program;
 	pid_t pids[RUN_WATCH_PIDS]; /* followed now */
 	size_t n;
+	pid_t main; /* the process that becomes the runner */
+	bool runner_executed;
+	bool proves;     /* every exec after the runner's own is the command's */
 	bool by_number;  /* each is waited for by number: the newborn must be known at once */
 	bool on;         /* something is followed */
 	bool whole;      /* followed from the first instruction, nothing missed so far */
-	bool seen;       /* another program than the runner's was executed */
+	bool seen;       /* something was executed after the runner */
 	bool letting_go; /* each is let go at its next stop */
 } run_watch;
 /* pid has not yet executed the runner. False: it cannot be followed here. */
@@ -190,7 +193,8 @@ struct run_attest {
 	int child_fd, fd;
 	run_watch watch;
 	bool wants_watch;
-	bool kernel_seen; /* another program than the runner's runs in its tree */
+	bool kernel_seen; /* the command was executed in the runner's tree */
+	bool many_names;  /* the runner's file may hold the command's program as well */
 	int64_t next_look, look_step;
 	char head[RUN_HEAD_MAX]; /* the output's beginning */
 	size_t head_len;

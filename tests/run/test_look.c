@@ -185,6 +185,42 @@ static void a_program_is_looked_up_as_execvp_does(void **state)
 	free(p);
 }
 
+static void only_this_program_is_its_launcher(void **state)
+{
+	(void)state;
+	char self[4096] = "";
+	assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+	char *own[] = {self, "__landlock", "--", "true", NULL};
+	char *other[] = {"sh", "__landlock", "--", "true", NULL};
+	sw_run_shape s;
+	assert_true(sw_run_is_launcher(own, 0));
+	assert_false(sw_run_is_launcher(other, 0));
+	assert_false(sw_run_is_launcher(own, 1));
+	assert_false(sw_run_is_launcher(own, 4));
+	sw_run_detect(own, &s);
+	assert_string_equal(s.backend, "landlock");
+	assert_int_equal(s.command, 3);
+	sw_run_detect(other, &s);
+	assert_string_equal(s.backend, "none");
+}
+
+static void a_script_is_not_what_its_process_executes(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/sw-script.XXXXXX";
+	int fd = mkstemp(path);
+	assert_int_equal(write(fd, "#!/bin/sh\nexit 0 # more than a head\n", 35), 35);
+	fchmod(fd, 0755);
+	close(fd);
+	sw_run_program *p = calloc(1, sizeof *p);
+	assert_int_equal(sw_run_find_program("sh", NULL, p), 0);
+	assert_true(p->native);
+	assert_int_equal(sw_run_find_program(path, NULL, p), 0);
+	assert_false(p->native);
+	free(p);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +230,8 @@ int main(void)
 	    cmocka_unit_test(descriptors_named_by_options_are_found),
 	    cmocka_unit_test(a_path_is_trusted_only_if_nobody_else_can_change_it),
 	    cmocka_unit_test(a_program_is_looked_up_as_execvp_does),
+	    cmocka_unit_test(only_this_program_is_its_launcher),
+	    cmocka_unit_test(a_script_is_not_what_its_process_executes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

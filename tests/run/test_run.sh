@@ -72,6 +72,44 @@ like "$as: --no-merge: stderr stays stderr" "$(cat "$tap_dir/err")" 'Read-only f
 is "$as: --no-merge: the verdict rests on stderr" "$(field "$v" verdict)" sandbox_denied
 is "$as: stdin is inherited" "$(echo question | run -- "${box[@]}" cat)" question
 
+# --- the command's program may be the runner's own file
+proof() { run --verdict-file "$v" -- "$@" >/dev/null 2>&1; printf '%s %s %s' "$(field "$v" verdict)" "$(field "$v" started)" "$(field "$v" evidence)"; }
+is "$as: a runner within the same runner was started" "$(proof setpriv --no-new-privs setpriv --bogus)" "ok yes text"
+is "$as: the outer one's own failure still is one" "$(proof setpriv --no-new-privs --bogus true)" "runner_failed no attested"
+is "$as: bwrap within bwrap" "$(proof bwrap --ro-bind / / bwrap --bogus)" "ok yes text"
+if [ "$(id -u)" -eq 0 ]; then
+	is "$as: unshare within unshare" "$(proof unshare --fork unshare --bogus)" "ok yes text"
+	is "$as: chroot within chroot" "$(proof chroot / chroot /nosuch)" "ok yes text"
+	is "$as: chroot's own failure" "$(proof chroot /nosuch true)" "runner_failed no attested"
+	mkdir "$tap_dir/multi"
+	if busybox=$(command -v busybox) && cp "$busybox" "$tap_dir/multi/busybox"; then
+		for name in chroot setpriv unshare sh; do ln -s busybox "$tap_dir/multi/$name"; done
+		m=$tap_dir/multi
+		is "$as: one file is runner and command" "$(proof "$m/chroot" / "$m/sh" -c 'exit 1')" "ok yes text"
+		is "$as: a file of many names that executes nothing proves nothing" \
+			"$(proof "$m/chroot" /nosuch true | cut -d' ' -f2-)" "unknown text"
+		rm "$m/chroot"
+		ln "$m/busybox" "$m/chroot"
+		is "$as: nor under a second name of its own" "$(proof "$m/chroot" /nosuch true | cut -d' ' -f2-)" "unknown text"
+	else
+		skip "$as: one file is runner and command" "no busybox here"
+	fi
+	mkdir "$tap_dir/scripts"
+	printf '#!/bin/sh\n# knows --json-status-fd\necho "bwrap: setting up uid map: Permission denied" >&2\nexit 1\n' >"$tap_dir/scripts/bwrap"
+	printf '#!/bin/sh\necho "unshare: unshare failed: Operation not permitted" >&2\nexit 1\n' >"$tap_dir/scripts/unshare"
+	chmod 755 "$tap_dir/scripts"/*
+	for name in bwrap unshare; do
+		is "$as: a script in $name's place is not taken for its command" \
+			"$(proof "$tap_dir/scripts/$name" -x true | cut -d' ' -f2-)" "unknown text"
+	done
+	is "$as: a helper of unshare's is not taken for the command" \
+		"$(proof unshare --map-users=x true | cut -d' ' -f2-)" "unknown text"
+fi
+echo 'echo "sandwitness-landlock: failed"; exit 1' >"$work/__landlock"
+is "$as: a program with the launcher's word is no launcher" "$(proof sh __landlock -- true | cut -d' ' -f2)" yes
+is "$as: its backend is none" "$(field "$v" backend)" none
+rm "$work/__landlock"
+
 # --- exit table
 run -- sh -c 'exit 42'
 is "$as: exit: the command's" $? 42
