@@ -259,6 +259,8 @@ bool run_record_untouched(const run_attest *a); /* written by one, once, at most
 /* ---- kernel_log.c ---- */
 int run_kernel_log_open(void); /* from now on; -1: cannot be read, or would mislead */
 void run_kernel_log_read(int fd, pid_t self, sw_run_report *report);
+/* One record of /dev/kmsg. False: not the kernel's word on a kill, or not as it writes it. */
+bool run_kernel_log_parse(const char *record, sw_run_kernel_record *out);
 int run_kernel_log_tell(const sw_run_report *report, sw_result *result);
 
 /* ---- helper.c: a small program's output, bounded in time and size ---- */
