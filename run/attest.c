@@ -17,19 +17,25 @@
 
 /* ---- the kernel's view ---- */
 
-static bool other_program(pid_t pid, const sw_run_program *runner)
+/* 1 the runner's file, 0 another, -1 it cannot be seen. */
+static int runs(pid_t pid, const sw_run_program *runner)
 {
 	char path[64];
 	struct stat st;
 	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
 	if (stat(path, &st))
-		return false;
-	return st.st_dev != runner->dev || st.st_ino != runner->ino;
+		return -1;
+	return st.st_dev == runner->dev && st.st_ino == runner->ino;
+}
+
+bool run_same_program_runs(pid_t pid, const sw_run_program *runner)
+{
+	return runs(pid, runner) == 1;
 }
 
 bool run_other_program_runs(pid_t pid, const sw_run_program *runner, int depth)
 {
-	if (other_program(pid, runner))
+	if (runs(pid, runner) == 0)
 		return true;
 	if (depth <= 0)
 		return false;

@@ -18,7 +18,6 @@
 
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCU /* PROC_PID_INIT_INO of the kernel */
 #define RECORD_MAX 8192
-#define ANCESTORS_MAX 64
 
 int run_kernel_log_open(void)
 {
@@ -29,29 +28,6 @@ int run_kernel_log_open(void)
 	if (fd >= 0)
 		lseek(fd, 0, SEEK_END);
 	return fd;
-}
-
-static bool below(pid_t pid, pid_t ancestor)
-{
-	for (int i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
-		char path[64], text[512];
-		snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-		int fd = open(path, O_RDONLY | O_CLOEXEC);
-		ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-		if (fd >= 0)
-			close(fd);
-		if (n <= 0)
-			return false;
-		text[n] = '\0';
-		char *end = strrchr(text, ')');
-		int parent = 0;
-		if (!end || sscanf(end + 1, " %*c %d", &parent) != 1)
-			return false;
-		if (parent == ancestor)
-			return true;
-		pid = parent;
-	}
-	return false;
 }
 
 /*
@@ -226,7 +202,7 @@ void run_kernel_log_read(int fd, pid_t self, sw_run_report *r)
 			return;
 		text[n] = '\0';
 		sw_run_kernel_record record;
-		if (run_kernel_log_parse(text, &record) && below(record.pid, self) &&
+		if (run_kernel_log_parse(text, &record) && run_is_below(record.pid, self) == 1 &&
 		    r->n_kernel < SW_RUN_KERNEL_MAX)
 			r->kernel[r->n_kernel++] = record;
 	}

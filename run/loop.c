@@ -86,6 +86,13 @@ static void pump_event(run_loop *l)
 
 /* ---- signals ---- */
 
+/* What ends the runner after this is run's own doing, and no loss. */
+static void reached_runner(run_loop *l, int sig)
+{
+	if (!l->tree.main_done)
+		l->sent_to_runner |= UINT64_C(1) << (sig - 1);
+}
+
 /*
  * bwrap passes no signals on: one that ends bwrap ends the command by SIGKILL, without a
  * chance to tidy up and without bwrap's word on how it ended. The command gets it instead.
@@ -103,26 +110,41 @@ static unsigned signal_command(run_loop *l, int sig)
 		return 0;
 	for (size_t i = 0; i < l->tree.n; i++) {
 		const run_proc *p = &l->tree.procs[i];
-		if (p->pid == l->tree.main_pid ||
-		    !run_other_program_runs(p->pid, &l->r->program, 0))
+		if (p->pid == l->tree.main_pid || run_same_program_runs(p->pid, &l->r->program))
 			continue;
 		sent += run_tree_signal_one(p, sig);
 	}
 	return sent;
 }
 
-static void forward(run_loop *l, int sig, bool from_terminal)
+/*
+ * Signals that the command's own processes send are passed on like others, but whoever asked for
+ * the runner's end by one of them has no claim that run ended it. A sender that is gone already
+ * may have been one of them.
+ */
+static bool sent_from_outside(const run_loop *l, pid_t sender)
 {
+	return sender == 0 || run_is_below(sender, l->tree.self) == 0;
+}
+
+static void forward(run_loop *l, int sig, bool from_terminal, pid_t sender)
+{
+	bool outside = from_terminal || sent_from_outside(l, sender);
 	run_attest_look(l->attest);
 	l->r->forwarded = sig;
-	run_note(l, SW_RUN_NOTE_FORWARDED, sig, NULL);
+	run_note(l, SW_RUN_NOTE_FORWARDED, sig,
+	         outside ? NULL : " (its sender was a process of the command's, or is gone)");
 	if (l->tree.main_done)
 		return;
 	/* the terminal has signalled the whole foreground group, the command with it */
-	if (from_terminal && getpgid(l->tree.main_pid) == getpgrp())
+	if (from_terminal && getpgid(l->tree.main_pid) == getpgrp()) {
+		reached_runner(l, sig);
 		return;
+	}
 	if (spares_runner(l) && signal_command(l, sig))
 		return;
+	if (outside)
+		reached_runner(l, sig);
 	kill(l->tree.main_pid, sig); /* unreaped: the number is still its own */
 }
 
@@ -134,8 +156,10 @@ static void begin_term(run_loop *l)
 {
 	l->phase = RUN_TERM_SENT;
 	l->term_at = sw_monotonic_ns();
+	l->ending_runner |= !l->tree.main_done;
 	run_attest_look(l->attest);
 	if (run_tree_walk(&l->tree)) {
+		reached_runner(l, SIGTERM);
 		if (!l->tree.main_done)
 			kill(l->tree.main_pid, SIGTERM);
 		return;
@@ -146,6 +170,7 @@ static void begin_term(run_loop *l)
 		return;
 	}
 	if (!spares_runner(l) || l->tree.main_done) {
+		reached_runner(l, SIGTERM);
 		run_tree_signal(&l->tree, SIGTERM);
 	} else if (signal_command(l, SIGTERM) == 0) {
 		/* only the runner is there, half-built: nothing that could tidy up */
@@ -164,6 +189,8 @@ static void kill_all(run_loop *l)
 		if (text[0])
 			run_note(l, SW_RUN_NOTE_CONTAINER, 0, text);
 	}
+	l->ending_runner |= !l->tree.main_done;
+	reached_runner(l, SIGKILL);
 	run_cgroup_kill(&l->cgroup);
 	/* what the grace did not use is there for the killing */
 	l->r->survivors = run_tree_kill(&l->tree, l->term_at + l->grace + KILL_NS);
@@ -181,7 +208,7 @@ static void take_signals(run_loop *l)
 		if (l->tree.main_done) /* somebody is impatient */
 			l->hurry = true;
 		else
-			forward(l, (int)si.ssi_signo, terminal);
+			forward(l, (int)si.ssi_signo, terminal, (pid_t)si.ssi_pid);
 		if (!terminal && ++l->endings == 2 && l->phase == RUN_GOING)
 			begin_term(l);
 	}

@@ -105,6 +105,8 @@ typedef struct run_tree {
 	size_t n, cap;
 } run_tree;
 
+/* By its parents, as they are now: 1 yes, 0 no, -1 it is gone or too deep to tell. */
+int run_is_below(pid_t pid, pid_t ancestor);
 int run_tree_init(run_tree *t, sw_error *err);
 void run_tree_free(run_tree *t);
 /* Walks /proc for procs[0..n). Negative: it cannot be read. */
@@ -243,6 +245,7 @@ void run_attest_conclude(run_attest *a, int code, int sig, bool we_killed);
 void run_attest_free(run_attest *a);
 bool run_attest_insert(run_attest *a, size_t at, const char *one, const char *two);
 /* Is a process of pid's tree (itself included) executing another file than the runner? */
+bool run_same_program_runs(pid_t pid, const sw_run_program *runner);
 bool run_other_program_runs(pid_t pid, const sw_run_program *runner, int depth);
 
 extern const run_attest_method run_attest_status_fd, run_attest_launcher, run_attest_engine,

@@ -32,7 +32,7 @@ static const struct {
     [SW_RUN_NOTE_OUTPUT_DROPPED] = {"output_dropped", "",
                                     " bytes were not passed on: the reader was too slow", true,
                                     false},
-    [SW_RUN_NOTE_FORWARDED] = {"forwarded", "signal ", " was passed on", true, false},
+    [SW_RUN_NOTE_FORWARDED] = {"forwarded", "signal ", " was passed on", true, true},
     [SW_RUN_NOTE_DEADLINE] = {"deadline", "the deadline ended the command", "", false, false},
     [SW_RUN_NOTE_RUNNER_LOST] = {"runner_lost", "the runner was lost after the command had started",
                                  "", false, false},
@@ -230,8 +230,9 @@ static void fill_report(run_loop *l)
 	else
 		r->exit = (sw_exit){.signal = sig}; /* 0 where it did not even die */
 	r->exit.timed_out = r->timed_out;
-	bool ours = r->timed_out || l->phase == RUN_KILLED ||
-	            (sig && (sig == r->forwarded || l->endings >= 2));
+	/* a signal ended the runner: was it one that run sent it? an exit: had run begun to end
+	 * all? */
+	bool ours = sig ? l->sent_to_runner >> (sig - 1) & 1 : l->ending_runner;
 	if (l->attest->watch.trace && !l->attest->watch.trace->on)
 		run_note(l, SW_RUN_NOTE_TRACE, 0, "the system does not permit it");
 	run_attest_conclude(l->attest, l->tree.main_code, sig, ours);

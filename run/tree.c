@@ -24,6 +24,7 @@
 #include "run_internal.h"
 
 #define PROCS_MAX (1u << 20)
+#define ANCESTORS_MAX 64
 #define TRACE_SPIN_NS 50000
 #define TRACE_TURN_NS 5000000
 #define LAST_LOOKS 15 /* of 5 ms: stays within the bound of two seconds */
@@ -56,6 +57,31 @@ static bool read_stat(pid_t pid, run_proc *out)
 		return false;
 	*out = (run_proc){.pid = pid, .ppid = ppid, .start = start, .state = state};
 	return true;
+}
+
+int run_is_below(pid_t pid, pid_t ancestor)
+{
+	for (int i = 0; i < ANCESTORS_MAX; i++) {
+		if (pid <= 1)
+			return 0;
+		char path[64], text[512];
+		snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+		if (fd >= 0)
+			close(fd);
+		if (n <= 0)
+			return -1;
+		text[n] = '\0';
+		char *end = strrchr(text, ')');
+		int parent = 0;
+		if (!end || sscanf(end + 1, " %*c %d", &parent) != 1)
+			return -1;
+		if (parent == ancestor)
+			return 1;
+		pid = parent;
+	}
+	return -1;
 }
 
 static bool was_before(const run_tree *t, pid_t pid)

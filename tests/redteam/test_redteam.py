@@ -141,6 +141,9 @@ ATTACKS = [
     ("kill pid 1 of the namespace", "all", liar("kill_init"), "ok", "text", "runner_failed", "init ignores what comes from inside"),
     ("kill the parent", "pid", liar("kill_parent"), "ok", "text", "runner_failed", "the parent is init"),
     ("kill the runner", "open", liar("kill_runner"), "runner_failed", "attested", None, "the runner really was lost, over a command that ran"),
+    ("kill the runner after an order to the supervisor", "open", liar("term_both"), "runner_failed", "attested", None, "a signal that was passed on to the command is no excuse for the runner's end"),
+    ("the same by one who cannot be looked at", "open", liar("term_unseen"), "runner_failed", "attested", None, "nor is one whose sender may have been the command"),
+    ("kill the runner and leave a daemon", "open", liar("kill_runner_and_stay"), "runner_failed", "attested", None, "what is killed after the runner's end does not explain it"),
     ("ptrace the runner", "user open", liar("trace_runner"), "ok", "text", "runner_failed", "held and let go; see the limits in docs/security.md"),
 ]
 
@@ -221,7 +224,7 @@ def one(row, box, user):
     name, _, command, verdict, evidence, of_text, why = row
     who = "root" if not user else "user"
     p, v, took = under(box, command, user)
-    lost = name in ("kill the runner", "pidfd_getfd and shut down, by root")
+    lost = verdict == "runner_failed"
     good = (v.get("verdict") == (verdict or v.get("verdict")) and v.get("started") == "yes" and v.get("evidence") == evidence
             and v.get("downgrades") == [] and took < 20 and v.get("run", {}).get("status") == p.returncode)
     if v.get("verdict") == "runner_failed":
