@@ -276,6 +276,30 @@ def verdict_file_in_the_workspace():
         tap.ok(ok, f"verdict file: {name} leads nowhere", p.returncode, kept[:80], p.stderr)
 
 
+def verdict_fifo_in_the_workspace():
+    """The reader of the FIFO that was there at the start gets the verdict; another FIFO keeps nobody waiting."""
+    w = os.path.join(work, "fifos")
+    os.makedirs(w)
+    ways = [("replaced by another FIFO", f"mv {w}/v {w}/old; mkfifo {w}/v", 0, True),
+            ("filled to the brim", f"exec 9<>{w}/v; head -c 65536 /dev/zero >&9; sleep 1", 1, False),
+            ("left alone", "true", 0, True), ("without a reader", "true", 2, False)]
+    for name, command, reader, served in ways:
+        for f in os.listdir(w):
+            os.unlink(os.path.join(w, f))
+        os.mkfifo(f"{w}/v")
+        # 0: reads; 1: holds it open and does not read; 2: nobody
+        fd = os.open(f"{w}/v", os.O_RDONLY | os.O_NONBLOCK) if reader < 2 else -1
+        t = time.monotonic()
+        p = subprocess.run([cli, "run", "--audit=off", "--verdict-file", f"{w}/v", "--", *BOX, "--bind", w, w, "--unshare-all",
+                            "sh", "-c", command + "; exit 5"], stdin=subprocess.DEVNULL, capture_output=True, env=env, timeout=30)
+        took = time.monotonic() - t
+        text = os.read(fd, 1 << 20) if reader == 0 else b""
+        if fd >= 0:
+            os.close(fd)
+        ok = p.returncode == 5 and took < 12 and (b'"schema"' in text) == served and (served or b"nobody read the FIFO" in p.stderr)
+        tap.ok(ok, f"verdict FIFO {name}: {'served' if served else 'given up in time'}", p.returncode, took, text[:80], p.stderr)
+
+
 def main():
     if not shutil.which("bwrap") or not usable():
         print("1..0 # SKIP no bwrap that works here")
@@ -308,6 +332,7 @@ def main():
             text_alone(row, p.stdout, p.returncode)
     supervisor_killed()
     verdict_file_in_the_workspace()
+    verdict_fifo_in_the_workspace()
 
 
 try:
