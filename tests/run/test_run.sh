@@ -110,6 +110,15 @@ is "$as: a program with the launcher's word is no launcher" "$(proof sh __landlo
 is "$as: its backend is none" "$(field "$v" backend)" none
 rm "$work/__landlock"
 
+# --- standard descriptors that the caller closed
+is "$as: stdin closed: the verdict's folder does not become it" \
+	"$(run --verdict-file "$v" -- sh -c 'cat; echo $?; ls -l /proc/self/fd/0 | grep -c null' <&- 2>&1)" "0
+1"
+run --verdict-file "$v" -- sh -c 'echo out && echo err >&2' >&- 2>"$tap_dir/err"
+is "$as: stdout closed: the verdict arrives, and the command can write" "$? $(field "$v" run.output_bytes)" "0 8"
+run --verdict-file "$v" -- sh -c 'echo out && echo err >&2' >"$tap_dir/out" 2>&-
+is "$as: stderr closed: all output is on stdout" "$? $(tr '\n' ' ' <"$tap_dir/out")" "0 out err "
+
 # --- exit table
 run -- sh -c 'exit 42'
 is "$as: exit: the command's" $? 42
