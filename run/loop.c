@@ -48,7 +48,9 @@ static void read_output(run_loop *l)
 			l->blocked = true;
 			return;
 		}
-		ssize_t n = read(l->in, at, room);
+		if (l->cut && (int64_t)room > l->owed) /* what came later is nobody's */
+			room = (size_t)l->owed;
+		ssize_t n = room ? read(l->in, at, room) : 0;
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
@@ -70,6 +72,8 @@ static void read_output(run_loop *l)
 		else if (l->abandoned)
 			l->dropped += (uint64_t)n;
 		l->owed = l->owed > n ? l->owed - n : 0;
+		if (l->cut && l->owed == 0)
+			close_in(l);
 	}
 }
 
@@ -237,9 +241,6 @@ static void reap(run_loop *l)
 		l->attest->method->readable(l->attest);
 	if (!l->attest->exit_code_seen)
 		look_at_orphans(l);
-	int waiting = 0;
-	if (l->in >= 0 && ioctl(l->in, FIONREAD, &waiting) == 0)
-		l->owed = waiting;
 }
 
 static void on_time(run_loop *l, int64_t now)
@@ -317,35 +318,40 @@ static void turn(run_loop *l, int64_t until)
 
 /* ---- after the command ---- */
 
-static void drain(run_loop *l)
+/*
+ * Those who write on after the command are heard for a while. Then its output ends: whoever
+ * holds the pipe open is cut off, and what lies in it by then is still owed to the reader, who
+ * may be slow. Nobody's end waits for the reader.
+ */
+static void hear_out(run_loop *l)
 {
 	int64_t end = l->main_done_at + l->drain;
-	while (l->in >= 0) {
-		int64_t now = sw_monotonic_ns();
-		if (l->r->timed_out && l->blocked && now >= l->main_done_at + SLOW_READER_NS)
-			drop_reader(l);
-		if (l->hurry && l->blocked)
-			drop_reader(l);
-		if (now >= end && l->owed <= 0)
-			break;
-		int64_t until = now >= end ? (l->r->timed_out ? now + 20 * MS : 0) : end;
-		turn(l, until);
-	}
+	while (l->in >= 0 && !l->hurry && sw_monotonic_ns() < end)
+		turn(l, end);
 	if (l->in < 0)
 		return;
+	struct pollfd pf = {.fd = l->in, .events = POLLIN};
+	if (poll(&pf, 1, 0) == 1 && (pf.revents & POLLHUP))
+		return; /* nobody can write any more: it ends by itself */
+	int waiting = 0;
+	if (ioctl(l->in, FIONREAD, &waiting) == 0)
+		l->owed = waiting;
+	l->cut = true;
 	run_note(l, SW_RUN_NOTE_CUT, l->drain / MS, NULL);
-	close_in(l);
+	if (l->owed <= 0)
+		close_in(l);
 }
 
 /* Waits until no child is left. */
 static bool empty_within(run_loop *l, int64_t wait)
 {
-	int64_t end = sw_monotonic_ns() + wait;
+	int64_t now = sw_monotonic_ns(), end = now + wait;
+	if (l->deadline && end > l->deadline) /* but a moment is given always */
+		end = l->deadline > now + SETTLE_NS ? l->deadline : now + SETTLE_NS;
 	for (;;) {
 		if (run_tree_reap(&l->tree))
 			return true;
-		int64_t now = sw_monotonic_ns();
-		if (now >= end || l->hurry)
+		if (sw_monotonic_ns() >= end || l->hurry)
 			return false;
 		turn(l, end);
 	}
@@ -368,13 +374,23 @@ static void end_leftovers(run_loop *l)
 		kill_all(l);
 }
 
+/* When a reader who does not read is given up; 0: never, as at any pipe. */
+static int64_t patience(const run_loop *l)
+{
+	int64_t now = sw_monotonic_ns();
+	if (l->r->timed_out)
+		return now + SLOW_READER_NS;
+	return l->deadline ? (l->deadline > now ? l->deadline : now) + SLOW_READER_NS : 0;
+}
+
+/* The rest of the output, and all of it to the reader. */
 static void flush(run_loop *l)
 {
-	int64_t give_up = l->r->timed_out ? sw_monotonic_ns() + SLOW_READER_NS : 0;
-	while (l->pump && !run_pump_idle(l->pump) && !l->hurry) {
-		if (give_up && sw_monotonic_ns() >= give_up)
-			break;
-		turn(l, give_up);
+	int64_t give_up = patience(l);
+	while (l->in >= 0 || (l->pump && !run_pump_idle(l->pump))) {
+		if (l->pump && (l->hurry || (give_up && sw_monotonic_ns() >= give_up)))
+			drop_reader(l);
+		turn(l, l->pump ? give_up : 0);
 	}
 	if (!l->pump)
 		return;
@@ -398,7 +414,7 @@ void run_loop_run(run_loop *l)
 		l->main_done_at = sw_monotonic_ns();
 	if (l->attest->fd >= 0)
 		l->attest->method->readable(l->attest);
-	drain(l);
+	hear_out(l);
 	end_leftovers(l);
 	if (l->r->leftovers)
 		run_note(l, SW_RUN_NOTE_LEFTOVER, l->r->leftovers, NULL);

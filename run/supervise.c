@@ -93,7 +93,7 @@ static int hold_standard_descriptors(sw_error *err)
 	return SW_OK;
 }
 
-#define KEEP_MAX 128
+#define KEEP_MAX 160 /* more than options can name and --keep-fd can give */
 
 typedef struct keep_list {
 	int fds[KEEP_MAX];

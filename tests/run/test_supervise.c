@@ -317,6 +317,34 @@ static void a_stuck_reader_does_not_keep_a_deadline_from_being_met(void **state)
 	assert_true(has_note(&r, SW_RUN_NOTE_OUTPUT_DROPPED));
 }
 
+/* The command has ended in time; its reader does not read what it left in the pipe. */
+static void a_stuck_reader_after_the_end_keeps_neither_leftovers_nor_the_deadline(void **state)
+{
+	(void)state;
+	int out[2], result;
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	char mark[64];
+	snprintf(mark, sizeof mark, "SW_TEST_STUCK=%d.%lld", getpid(),
+	         (long long)sw_monotonic_ns());
+	putenv(mark);
+	char *const argv[] = {"sh", "-c", "\"$0\" daemon 1000; \"$0\" flood 1300000", victim(),
+	                      NULL};
+	int64_t before = sw_monotonic_ns();
+	pid_t pid = in_background(argv, out[1], 2500 * MS, &result);
+	close(out[1]);
+	usleep(1800000);
+	assert_int_equal(count_marked(mark), 0);
+	take_report(result, pid);
+	assert_true(sw_monotonic_ns() - before < 3800 * MS);
+	unsetenv("SW_TEST_STUCK");
+	close(out[0]);
+	assert_false(r.timed_out);
+	assert_int_equal(r.exit.code, 0);
+	assert_int_equal(r.leftovers, 1);
+	assert_int_equal(r.output_bytes, 1300000);
+	assert_true(has_note(&r, SW_RUN_NOTE_OUTPUT_DROPPED));
+}
+
 static void a_closed_stdout_does_not_stop_the_reading(void **state)
 {
 	(void)state;
@@ -713,6 +741,7 @@ int main(void)
 	    cmocka_unit_test(no_merge_leaves_stdout_alone_and_reads_stderr),
 	    cmocka_unit_test(a_slow_reader_gets_every_byte),
 	    cmocka_unit_test(a_stuck_reader_does_not_keep_a_deadline_from_being_met),
+	    cmocka_unit_test(a_stuck_reader_after_the_end_keeps_neither_leftovers_nor_the_deadline),
 	    cmocka_unit_test(a_closed_stdout_does_not_stop_the_reading),
 	    cmocka_unit_test(a_gibibyte_takes_no_more_memory_than_ten_mebibytes),
 	    cmocka_unit_test(a_writer_that_stays_is_drained_for_the_time_given_then_cut),
