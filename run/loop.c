@@ -116,7 +116,7 @@ static unsigned signal_command(run_loop *l, int sig)
 		const run_proc *p = &l->tree.procs[i];
 		if (p->pid == l->tree.main_pid || run_same_program_runs(p->pid, &l->r->program))
 			continue;
-		sent += run_tree_signal_one(p, sig);
+		sent += run_tree_signal_one(&l->tree, p, sig);
 	}
 	return sent;
 }
@@ -166,6 +166,9 @@ static void begin_term(run_loop *l)
 		reached_runner(l, SIGTERM);
 		if (!l->tree.main_done)
 			kill(l->tree.main_pid, SIGTERM);
+		unsigned n = run_tree_count(&l->tree);
+		l->r->leftovers = n - (l->tree.main_done || n == 0 ? 0 : 1);
+		run_note(l, SW_RUN_NOTE_BLIND, 0, NULL);
 		return;
 	}
 	l->r->leftovers = (unsigned)l->tree.n - (l->tree.main_done || l->tree.n == 0 ? 0 : 1);

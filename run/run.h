@@ -88,7 +88,8 @@ typedef enum {
 	SW_RUN_NOTE_NOT_ATTESTED, /* why no proof of start was asked for: `text` */
 	SW_RUN_NOTE_FORGED,       /* something other than the runner wrote to its status channel */
 	SW_RUN_NOTE_CONTAINER,    /* the container was stopped: `text` is its id */
-	SW_RUN_NOTE_TRACE         /* about --trace: `text` */
+	SW_RUN_NOTE_TRACE,        /* about --trace: `text` */
+	SW_RUN_NOTE_BLIND         /* the descendants could not be looked at */
 } sw_run_note_kind;
 
 typedef struct sw_run_note {

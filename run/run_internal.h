@@ -2,7 +2,9 @@
 #ifndef SW_RUN_INTERNAL_H
 #define SW_RUN_INTERNAL_H
 
+#include <dirent.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "base.h"
@@ -93,27 +95,50 @@ typedef struct run_proc {
 	bool ours;
 } run_proc;
 
+typedef struct run_before {
+	pid_t pid;
+	unsigned long long start; /* 0: a child, which keeps its number */
+} run_before;
+
 typedef struct run_tree {
 	pid_t self;
-	pid_t *before; /* children that the process had already; left alone */
+	DIR *proc;           /* /proc, from the beginning */
+	int kids_fd;         /* the kernel's list of our children; -1: it has none */
+	struct rlimit files; /* as it was */
+	bool blind;          /* the last walk could not look at processes */
+	run_before *before;  /* what the process had already; left alone */
 	size_t n_before;
-	pid_t main_pid; /* argv[0]'s process */
-	bool main_done; /* it was reaped; then: */
+	pid_t main_pid;                /* argv[0]'s process */
+	unsigned long long main_start; /* 0: not known */
+	bool main_done;                /* it was reaped; then: */
 	int main_code, main_signal;
 	run_watch *watch; /* hears of stops; may be NULL */
 	run_proc *procs;  /* the last walk: living descendants only, by pid */
 	size_t n, cap;
 } run_tree;
 
+/* tree_look.c */
 /* By its parents, as they are now: 1 yes, 0 no, -1 it is gone or too deep to tell. */
 int run_is_below(pid_t pid, pid_t ancestor);
 int run_tree_init(run_tree *t, sw_error *err);
+void run_tree_main(run_tree *t, pid_t pid); /* the command is made */
+/* 1 it lives; 0 it does not; -1 it cannot be looked at. */
+int run_tree_stat(const run_tree *t, pid_t pid, run_proc *out);
+bool run_tree_was_before(const run_tree *t, pid_t pid);
+bool run_tree_foreign(const run_tree *t, const run_proc *p);
+int run_tree_by_pid(const void *a, const void *b);
+run_proc *run_tree_find(run_tree *t, pid_t pid);
+bool run_tree_grow(run_tree *t);
+/* The children of this thread as the kernel lists them; quick. Count, or -1: not offered. */
+int run_tree_kids(const run_tree *t, pid_t *out, int max);
 void run_tree_free(run_tree *t);
 /* Walks /proc for procs[0..n). Negative: it cannot be read. */
 int run_tree_walk(run_tree *t);
+/* tree.c. How many descendants there are by the last walk; at least 1 where it failed. */
+unsigned run_tree_count(const run_tree *t);
 /* Sends sig to each process of the last walk that is still the same. How many. */
 unsigned run_tree_signal(run_tree *t, int sig);
-bool run_tree_signal_one(const run_proc *p, int sig);
+bool run_tree_signal_one(const run_tree *t, const run_proc *p, int sig);
 /* Reaps every dead child except those before. True: no child is left at all. */
 bool run_tree_reap(run_tree *t);
 /* Freeze, kill, repeat, until none is left or `until` (monotonic ns). Number of survivors. */

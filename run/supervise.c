@@ -43,6 +43,10 @@ static const struct {
                             "", false, false},
     [SW_RUN_NOTE_CONTAINER] = {"container", "what the runner kept running was stopped: ", "", false,
                                true},
+    [SW_RUN_NOTE_BLIND] = {"blind",
+                           "processes could not be looked at (no file can be opened): what is left "
+                           "is counted by children alone",
+                           "", false, false},
     [SW_RUN_NOTE_TRACE] = {"trace", "trace: ", "", false, true},
 };
 
@@ -201,7 +205,8 @@ static int spawn(run_loop *l, const keep_list *keep, sw_error *err)
 		close(null);
 	if (pid < 0)
 		return (int)pid;
-	l->tree.main_pid = l->r->pid = pid;
+	l->r->pid = pid;
+	run_tree_main(&l->tree, pid);
 	l->r->spawn_errno = exec_errno;
 	l->r->spawned = exec_errno == 0;
 	run_attest_spawned(l->attest, pid);

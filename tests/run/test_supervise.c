@@ -205,6 +205,45 @@ static void children_the_caller_had_are_neither_reaped_nor_ended(void **state)
 	assert_int_equal(r.leftovers, 1);
 }
 
+/* An orphan of such a child comes to the subreaper, and is none of the command's. */
+static void orphans_of_children_the_caller_had_are_left_alone(void **state)
+{
+	(void)state;
+	int p[2];
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		pid_t orphan = fork();
+		if (orphan == 0) {
+			sleep(60);
+			_exit(0);
+		}
+		(void)!write(p[1], &orphan, sizeof orphan);
+		usleep(300000);
+		_exit(0);
+	}
+	pid_t orphan;
+	assert_int_equal(read(p[0], &orphan, sizeof orphan), sizeof orphan);
+	close(p[0]);
+	close(p[1]);
+	usleep(30000); /* a tick of the clock that tells starts apart */
+	char *const argv[] = {"sh", "-c", "\"$0\" daemon 60; sleep 0.6", victim(), NULL};
+	sw_run_options o = options_for(argv, &s);
+	o.grace_ns = 50 * MS;
+	RUN(o, &r);
+	char path[64], state_of = '?';
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)orphan);
+	FILE *f = fopen(path, "re");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*d %*s %c", &state_of), 1);
+	fclose(f);
+	assert_int_equal(state_of, 'S');
+	assert_int_equal(r.leftovers, 1);
+	kill(orphan, SIGKILL);
+	waitpid(child, NULL, 0);
+	waitpid(orphan, NULL, 0);
+}
+
 static void stdin_is_inherited_or_null(void **state)
 {
 	(void)state;
@@ -343,6 +382,31 @@ static void a_stuck_reader_after_the_end_keeps_neither_leftovers_nor_the_deadlin
 	assert_int_equal(r.leftovers, 1);
 	assert_int_equal(r.output_bytes, 1300000);
 	assert_true(has_note(&r, SW_RUN_NOTE_OUTPUT_DROPPED));
+}
+
+/* Takes the right to open files from the supervisor, then leaves somebody behind. */
+static void a_supervisor_that_cannot_open_files_leaves_nobody_behind(void **state)
+{
+	(void)state;
+	if (system("command -v prlimit >/dev/null"))
+		skip();
+	char mark[64];
+	snprintf(mark, sizeof mark, "SW_TEST_BLIND=%d.%lld", getpid(),
+	         (long long)sw_monotonic_ns());
+	putenv(mark);
+	char *const argv[] = {"sh", "-c",
+	                      "prlimit --pid $PPID --nofile=0:0; setsid sh -c 'trap \"\" TERM; "
+	                      "sleep 1000 & sleep 1000' </dev/null >/dev/null 2>&1 & sleep 0.2",
+	                      NULL};
+	int result;
+	pid_t pid = in_background(argv, -1, 0, &result);
+	take_report(result, pid);
+	int alive = count_marked(mark);
+	unsetenv("SW_TEST_BLIND");
+	assert_int_equal(alive, 0);
+	assert_true(r.leftovers >= 1);
+	assert_int_equal(r.survivors, 0);
+	assert_true(has_note(&r, SW_RUN_NOTE_LEFTOVER));
 }
 
 static void a_closed_stdout_does_not_stop_the_reading(void **state)
@@ -737,11 +801,13 @@ int main(void)
 	    cmocka_unit_test(an_ignored_sigchld_does_not_make_bwrap_wait_for_ever),
 	    cmocka_unit_test(an_argv_is_executed_whole_however_long),
 	    cmocka_unit_test(children_the_caller_had_are_neither_reaped_nor_ended),
+	    cmocka_unit_test(orphans_of_children_the_caller_had_are_left_alone),
 	    cmocka_unit_test(stdin_is_inherited_or_null),
 	    cmocka_unit_test(no_merge_leaves_stdout_alone_and_reads_stderr),
 	    cmocka_unit_test(a_slow_reader_gets_every_byte),
 	    cmocka_unit_test(a_stuck_reader_does_not_keep_a_deadline_from_being_met),
 	    cmocka_unit_test(a_stuck_reader_after_the_end_keeps_neither_leftovers_nor_the_deadline),
+	    cmocka_unit_test(a_supervisor_that_cannot_open_files_leaves_nobody_behind),
 	    cmocka_unit_test(a_closed_stdout_does_not_stop_the_reading),
 	    cmocka_unit_test(a_gibibyte_takes_no_more_memory_than_ten_mebibytes),
 	    cmocka_unit_test(a_writer_that_stays_is_drained_for_the_time_given_then_cut),
