@@ -269,6 +269,32 @@ is "$as: a closed reader ends nothing" "$(run --verdict-file "$v" -- "$victim" f
 	"10
 3000000"
 
+# --- children that were there before: `job & exec sandwitness run ...`
+beside=(bash -c '(bash -c "sleep 0.2; sleep 55.5 & echo \$! >\"$0\"; sleep 0.2") >/dev/null 2>&1 & exec "$@"' "$tap_dir/beside")
+"${beside[@]}" "$sw" run --audit=off --verdict-file "$v" -- sh -c "'$victim' daemon 60; sleep 1; exit 6" 2>/dev/null
+is "$as: beside other children: the command's status, its leftover" "$? $(field "$v" run.leftovers)" "6 1"
+is "$as: an orphan of theirs is left alone" "$(kill "$(cat "$tap_dir/beside")" && echo alive)" alive
+"${beside[@]}" "$sw" run --audit=off --verdict-file "$v" -- sh -c 'trap "echo told; exit 7" TERM; touch "$1"; while :; do sleep 0.05; done' sh "$work/up" \
+	>"$tap_dir/out" 2>/dev/null &
+beside_pid=$!
+for i in $(seq 200); do [ -e "$work/up" ] && break; sleep 0.02; done
+kill -TERM $beside_pid
+wait $beside_pid
+is "$as: signals are passed on there too" "$? $(cat "$tap_dir/out")" "7 told"
+rm -f "$work/up"
+sleep 0.5
+kill "$(cat "$tap_dir/beside")" 2>/dev/null
+"${beside[@]}" "$sw" run --audit=off -- "$victim" stubborn 61 &
+beside_pid=$!
+for i in $(seq 200); do pgrep -f "$victim stubborn 61" >/dev/null && break; sleep 0.02; done
+kill -KILL $beside_pid
+wait $beside_pid 2>/dev/null
+for i in $(seq 100); do pgrep -f "$sw run --audit=off -- $victim stubborn 61" >/dev/null || break; sleep 0.02; done
+is "$as: killed, it takes run with it" "$(pgrep -cf "$sw run --audit=off -- $victim stubborn 61")" 0
+sleep 0.5
+for pid in $(pgrep -f "$victim stubborn 61"); do kill -KILL "$pid"; done
+kill "$(cat "$tap_dir/beside")" 2>/dev/null
+
 for group in /sys/fs/cgroup /sys/fs/cgroup/unified; do
 	[ "$(id -u)" -eq 0 ] && [ "$(stat -fc %T $group 2>/dev/null)" = cgroup2fs ] || continue
 	mkdir "$group/sw-test-$$" 2>/dev/null || continue
