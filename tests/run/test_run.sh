@@ -147,6 +147,22 @@ is "$as: what cannot be recorded is not run" "$(ls "$work" | grep -c ran)" 0
 is "$as: --audit=best-effort runs it all the same" "$(cat "$tap_dir/out")" ran
 like "$as: and says that it is not recorded" "$(cat "$tap_dir/err")" 'not recorded'
 
+if command -v flock >/dev/null; then
+	locked=$tap_dir/locked.db
+	"$sw" run --db "$locked" -- true
+	( until [ -e "$work/go" ]; do sleep 0.02; done; exec flock "$locked.lock" sh -c 'touch "$1"; exec sleep 15' sh "$work/taken" ) &
+	locker=$!
+	start=$(date +%s)
+	"$sw" run --db "$locked" --deadline 2s -- sh -c 'touch go; until [ -e taken ]; do sleep 0.02; done' 2>"$tap_dir/err"
+	is "$as: a trail that stays locked: not recorded" $? 125
+	like "$as: it says so" "$(tr '\n' ' ' <"$tap_dir/err")" 'the audit trail is busy.*its end could not be recorded'
+	took=$(($(date +%s) - start))
+	if [ $took -lt 9 ]; then pass "$as: and waits no longer than the deadline allows"; else fail "$as: and waits no longer than the deadline allows" "$took s"; fi
+	kill $locker
+	wait $locker 2>/dev/null
+	rm -f go taken
+fi
+
 # --- levels
 run --requested bwrap --verdict-file "$v" -- bwrap --bind / / true 2>/dev/null
 like "$as: --bind / / lost fs_write" "$(field "$v" level.lost)" fs_write
