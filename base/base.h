@@ -31,6 +31,9 @@ char *sw_buf_take(sw_buf *b); /* gives the string away; NULL on a sticky error *
 /* ---- files ---- */
 /* Whole file ("-": stdin) of at most max bytes. SW_ENOTFOUND, SW_EIO, SW_ETOOBIG. */
 int sw_read_file(const char *path, size_t max, char **out, size_t *n, sw_error *err);
+/* The same for a file that somebody hostile may have put there: never a link, a FIFO or a device
+ * (SW_EIO), and never a wait. Files of /proc are plain files. */
+int sw_read_plain_file(const char *path, size_t max, char **out, size_t *n, sw_error *err);
 int sw_write_all(int fd, const void *p, size_t n); /* retries EINTR and short writes; SW_EIO */
 int sw_mkdirs(const char *path, mode_t mode, sw_error *err); /* like mkdir -p */
 /* $XDG_STATE_HOME, $XDG_CONFIG_HOME or $XDG_RUNTIME_DIR with their fallbacks + "/sandwitness/" +

@@ -17,12 +17,9 @@ static int system_error(sw_error *err, const char *path, const char *doing)
 	return e == ENOENT ? SW_ENOTFOUND : SW_EIO;
 }
 
-int sw_read_file(const char *path, size_t max, char **out, size_t *n, sw_error *err)
+static int read_whole(int fd, bool keep, const char *path, size_t max, char **out, size_t *n,
+                      sw_error *err)
 {
-	bool is_stdin = strcmp(path, "-") == 0;
-	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return system_error(err, path, "open the file");
 	struct stat st;
 	size_t cap = 65536;
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
@@ -62,7 +59,7 @@ int sw_read_file(const char *path, size_t max, char **out, size_t *n, sw_error *
 			sw_error_more(err, path, NULL, "give a smaller file");
 		}
 	}
-	if (!is_stdin)
+	if (!keep)
 		close(fd);
 	if (rc) {
 		free(p);
@@ -71,6 +68,31 @@ int sw_read_file(const char *path, size_t max, char **out, size_t *n, sw_error *
 	*out = p;
 	*n = len;
 	return 0;
+}
+
+int sw_read_file(const char *path, size_t max, char **out, size_t *n, sw_error *err)
+{
+	bool is_stdin = strcmp(path, "-") == 0;
+	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return system_error(err, path, "open the file");
+	return read_whole(fd, is_stdin, path, max, out, n, err);
+}
+
+int sw_read_plain_file(const char *path, size_t max, char **out, size_t *n, sw_error *err)
+{
+	/* O_NONBLOCK: a FIFO without a writer would never open */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+	if (fd < 0)
+		return system_error(err, path, "open the file");
+	struct stat st;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		sw_error_set(err, SW_EIO, "not a plain file");
+		sw_error_more(err, path, NULL, NULL);
+		return SW_EIO;
+	}
+	return read_whole(fd, false, path, max, out, n, err);
 }
 
 int sw_write_all(int fd, const void *p, size_t n)

@@ -4,6 +4,7 @@
 #include "landlock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -81,6 +82,17 @@ void cli_help(const cli_verb *v, FILE *to)
 	        v->name, v->usage, v->help);
 }
 
+/*
+ * Nothing of ours may take the number of a standard descriptor that our caller closed: it would
+ * be taken for that. Those of `run` become the command's; elsewhere they fail as closed ones do.
+ */
+static void hold_standard_descriptors(bool usable)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null", usable ? O_RDWR : fd == 0 ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
 	/* Not at start: `run` must hand on what it inherited, and pipes break loudly elsewhere. */
@@ -94,6 +106,7 @@ int main(int argc, char **argv)
 	/* Not a verb for people: how `run` and `confine` start the Landlock launcher. */
 	if (strcmp(name, "__landlock") == 0)
 		return sw_landlock_main(argc - 1, argv + 1);
+	hold_standard_descriptors(strcmp(name, "run") == 0);
 	const cli_verb *v = cli_verb_find(name);
 	if (!v)
 		return cli_usage_error(NULL, "unknown verb \"%.60s\"", argv[1]);

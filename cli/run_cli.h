@@ -40,6 +40,8 @@ typedef struct run_cli_options {
 	int argc;
 } run_cli_options;
 
+/* -1: go on, in a process without children; else the exit status of the one that did. */
+int run_cli_apart(void);
 /* 0, or the exit status of a usage error (already printed). */
 int run_cli_parse(run_cli_options *o, const cli_verb *self, int argc, char **argv);
 

@@ -3,12 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { BESIDE_MAX = 300 };
+
+#define READER_NS INT64_C(5000000000) /* a FIFO's reader has so long to come and to read */
+#define LOOK_MS 10
 
 void run_place_open(run_place *p, const char *path)
 {
@@ -28,12 +32,19 @@ void run_place_open(run_place *p, const char *path)
 	if (p->number || fstatat(p->folder, p->name, &st, AT_SYMLINK_NOFOLLOW) ||
 	    S_ISREG(st.st_mode))
 		return;
+	/*
+	 * A FIFO is held, and opened for writing at the end: until then nobody need read it. What
+	 * stands under its name by then is of no concern.
+	 */
 	p->is_fifo = S_ISFIFO(st.st_mode);
-	p->dev = st.st_dev;
-	p->ino = st.st_ino;
-	/* a FIFO is opened at the end: until then nobody need read it */
-	if (!p->is_fifo && (p->fd = openat(p->folder, p->name, O_WRONLY | O_CLOEXEC)) < 0)
+	int how = p->is_fifo ? O_PATH | O_NOFOLLOW : O_WRONLY | O_NONBLOCK | O_NOCTTY;
+	p->fd = openat(p->folder, p->name, how | O_CLOEXEC);
+	if (p->fd < 0)
 		p->number = errno;
+	else if (p->is_fifo && (fstat(p->fd, &st) || !S_ISFIFO(st.st_mode)))
+		p->number = ESTALE;
+	else if (!p->is_fifo) /* this opening is ours alone */
+		fcntl(p->fd, F_SETFL, fcntl(p->fd, F_GETFL) & ~O_NONBLOCK);
 }
 
 void run_place_close(run_place *p)
@@ -47,22 +58,40 @@ void run_place_close(run_place *p)
 
 static int failed(const run_place *p, int number, sw_error *err)
 {
-	sw_error_set(err, SW_EIO, "the verdict cannot be written: %s", strerror(number));
+	bool alone = p->is_fifo && (number == ENXIO || number == ETIMEDOUT);
+	sw_error_set(err, SW_EIO, "the verdict cannot be written: %s",
+	             alone ? "nobody read the FIFO within 5 s" : strerror(number));
 	sw_error_more(err, p->path, NULL, NULL);
 	return SW_EIO;
 }
 
+/* Through its own descriptor, and never for longer than READER_NS. 0 or an errno. */
 static int to_fifo(const run_place *p, const char *text, size_t n)
 {
-	struct stat st;
-	int fd = openat(p->folder, p->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-	int number = fd < 0 ? errno : 0;
-	if (!number && (fstat(fd, &st) || st.st_dev != p->dev || st.st_ino != p->ino))
-		number = ESTALE;
-	if (!number && sw_write_all(fd, text, n))
-		number = errno;
-	if (fd >= 0)
-		close(fd);
+	char path[40];
+	int64_t until = sw_monotonic_ns() + READER_NS;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", p->fd);
+	int fd, number = 0;
+	while ((fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0) {
+		if (errno != ENXIO && errno != EINTR)
+			return errno;
+		if (sw_monotonic_ns() > until)
+			return ENXIO;
+		poll(NULL, 0, LOOK_MS);
+	}
+	while (n && !number) {
+		ssize_t w = write(fd, text, n);
+		if (w >= 0) {
+			text += w;
+			n -= (size_t)w;
+		} else if (errno == EAGAIN && sw_monotonic_ns() <= until) {
+			struct pollfd pf = {.fd = fd, .events = POLLOUT};
+			poll(&pf, 1, LOOK_MS * 10);
+		} else if (errno != EINTR) {
+			number = errno == EAGAIN ? ETIMEDOUT : errno;
+		}
+	}
+	close(fd);
 	return number;
 }
 

@@ -13,10 +13,9 @@
 typedef struct run_place {
 	const char *path, *name; /* borrowed; name: the last part */
 	int folder;              /* O_PATH; -1: none */
-	int fd;                  /* what a link (/dev/fd/N) led to at the start; -1: none */
+	int fd;                  /* what a link (/dev/fd/N) led to at the start, or the FIFO itself
+	                          * (O_PATH); -1: none */
 	bool is_fifo;
-	dev_t dev; /* of the FIFO */
-	ino_t ino;
 	int number; /* why there is no place, an errno; 0: there is */
 } run_place;
 

@@ -42,6 +42,14 @@ static void set_labels(run_cli_record *r, const run_cli_options *o)
 	r->record.n_labels = o->n_labels;
 }
 
+/* How long a trail that somebody keeps locked is waited for: no longer than the command is. */
+static int patience_ms(const run_cli_options *o)
+{
+	enum { LEAST = 1000, MOST = 10000 };
+	int64_t ms = o->deadline_ns / 1000000;
+	return o->deadline_ns <= 0 || ms > MOST ? MOST : ms < LEAST ? LEAST : (int)ms;
+}
+
 int run_cli_record_new(run_cli_record **out, const run_cli_options *o, const run_cli_level *level,
                        char *const *argv, size_t argc, sw_error *err)
 {
@@ -81,7 +89,8 @@ int run_cli_record_new(run_cli_record **out, const run_cli_options *o, const run
 		return 0;
 	}
 	char *path = cli_db_path(o->db);
-	int rc = path ? sw_store_open(&r->store, path, SW_STORE_WRITE, NULL, err)
+	sw_store_options how = {.busy_ms = patience_ms(o)};
+	int rc = path ? sw_store_open(&r->store, path, SW_STORE_WRITE, &how, err)
 	              : sw_error_set(err, SW_ENOMEM, "out of memory");
 	free(path);
 	if (rc) {

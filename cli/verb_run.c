@@ -247,6 +247,9 @@ static int run_session(session *s, run_cli_options *o)
 
 static int run(int argc, char **argv)
 {
+	int elsewhere = run_cli_apart();
+	if (elsewhere >= 0)
+		return elsewhere;
 	run_cli_options *o = calloc(1, sizeof *o);
 	session *s = calloc(1, sizeof *s);
 	int status = SW_RUN_EXIT_REFUSED;

@@ -3,6 +3,7 @@
  * output can be forged by the command; what is used here cannot, or is not used.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,19 +17,25 @@
 
 /* ---- the kernel's view ---- */
 
-static bool other_program(pid_t pid, const sw_run_program *runner)
+/* 1 the runner's file, 0 another, -1 it cannot be seen. */
+static int runs(pid_t pid, const sw_run_program *runner)
 {
 	char path[64];
 	struct stat st;
 	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
 	if (stat(path, &st))
-		return false;
-	return st.st_dev != runner->dev || st.st_ino != runner->ino;
+		return -1;
+	return st.st_dev == runner->dev && st.st_ino == runner->ino;
+}
+
+bool run_same_program_runs(pid_t pid, const sw_run_program *runner)
+{
+	return runs(pid, runner) == 1;
 }
 
 bool run_other_program_runs(pid_t pid, const sw_run_program *runner, int depth)
 {
-	if (other_program(pid, runner))
+	if (runs(pid, runner) == 0)
 		return true;
 	if (depth <= 0)
 		return false;
@@ -59,16 +66,46 @@ static bool kernel_look(run_attest *a)
 	return run_other_program_runs(a->pid, a->program, 2);
 }
 
+/*
+ * A file of many names (busybox, toybox) may hold the command's program too and run it without
+ * any execve(): that none was seen then proves nothing.
+ */
+static bool has_many_names(const run_attest *a)
+{
+	char real[PATH_MAX];
+	struct stat st;
+	if (!realpath(a->program->path, real) || stat(real, &st) || st.st_nlink > 1)
+		return true;
+	const char *backend = run_backend_of_program(real);
+	return !backend || strcmp(backend, a->shape->backend) != 0;
+}
+
+/* The --map- options of unshare that it carries out by itself; by their beginnings too. */
+static bool maps_by_helper(const char *arg)
+{
+	static const char *const alone[] = {"--map-root-user", "--map-current-user"};
+	size_t n = strlen(arg);
+	if (strncmp(arg, "--map-", 6) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++)
+		if (n > 6 && !strncmp(arg, alone[i], n))
+			return false;
+	/* --map-users and --map-groups are others, and begin like these */
+	return strcmp(arg, "--map-user") != 0 && strncmp(arg, "--map-user=", 11) != 0 &&
+	       strcmp(arg, "--map-group") != 0 && strncmp(arg, "--map-group=", 12) != 0;
+}
+
 static const char *kernel_plan(run_attest *a)
 {
 	bool no_new_privs = !strncmp(a->shape->backend, "landlock", 8);
-	for (size_t i = a->shape->options; i < a->argc && a->argv[i][0] == '-'; i++) {
+	for (size_t i = a->shape->options; i < a->argc && a->argv[i][0] == '-'; i++)
 		if (!strcmp(a->argv[i], "--no-new-privs") || !strcmp(a->argv[i], "--nnp"))
 			no_new_privs = true;
-		if (!strncmp(a->argv[i], "--map-", 6) && !strstr(a->argv[i], "-user") &&
-		    !strstr(a->argv[i], "-root"))
+	/* values of options are not told from the command here: rather one refusal too many */
+	for (size_t i = a->shape->options; i < a->argc && strcmp(a->argv[i], "--") != 0; i++)
+		if (!strcmp(a->shape->backend, "unshare") && maps_by_helper(a->argv[i]))
 			return "unshare starts newuidmap here, which looks like the command";
-	}
+	a->many_names = has_many_names(a);
 	a->wants_watch = !a->program->setid && (geteuid() == 0 || no_new_privs);
 	return NULL;
 }
@@ -79,7 +116,7 @@ static void kernel_conclude(run_attest *a, int code, int sig, bool we_killed)
 	if (a->kernel_seen) {
 		a->started = SW_STARTED_YES;
 		a->source = SW_SOURCE_KERNEL;
-	} else if (a->watch.whole && sig == 0 && !we_killed) {
+	} else if (a->watch.whole && !a->many_names && sig == 0 && !we_killed) {
 		/* followed from its first instruction to its end, and nothing else was executed */
 		a->started = SW_STARTED_NO;
 		a->source = SW_SOURCE_KERNEL;
@@ -108,20 +145,21 @@ static const run_attest_method exec_pipe_method = {.name = "exec-pipe",
 static const struct {
 	const char *backend;
 	const run_attest_method *method;
-	bool needs_trust; /* a runner that others could have replaced proves nothing */
+	bool needs_trust;  /* a runner that others could have replaced proves nothing */
+	bool needs_native; /* told from the command by what its process executes */
 } methods[] = {
-    {"none", &exec_pipe_method, false},     {"bwrap", &run_attest_status_fd, true},
-    {"docker", &run_attest_engine, true},   {"podman", &run_attest_engine, true},
-    {"nerdctl", &run_attest_engine, true},  {"runc", &run_attest_oci, true},
-    {"crun", &run_attest_oci, true},        {"systemd-run", &run_attest_systemd, true},
-    {"setpriv", &kernel_method, true},      {"chroot", &kernel_method, true},
-    {"unshare", &kernel_method, true},      {"landrun", &kernel_method, true},
-    {"landlock-run", &kernel_method, true}, {"landlock", &run_attest_launcher, false},
+    {"none", &exec_pipe_method, false, false},    {"bwrap", &run_attest_status_fd, true, true},
+    {"docker", &run_attest_engine, true, false},  {"podman", &run_attest_engine, true, false},
+    {"nerdctl", &run_attest_engine, true, false}, {"runc", &run_attest_oci, true, false},
+    {"crun", &run_attest_oci, true, false},       {"systemd-run", &run_attest_systemd, true, false},
+    {"setpriv", &kernel_method, true, true},      {"chroot", &kernel_method, true, true},
+    {"unshare", &kernel_method, true, true},      {"landrun", &kernel_method, true, true},
+    {"landlock-run", &kernel_method, true, true}, {"landlock", &run_attest_launcher, false, true},
 };
 
 static int copy_argv(run_attest *a, char *const *argv, sw_error *err)
 {
-	while (argv[a->argc] && a->argc < SW_RUN_ARGS_MAX)
+	while (argv[a->argc])
 		a->argc++;
 	a->argv = calloc(a->argc + 5, sizeof *a->argv);
 	if (!a->argv)
@@ -159,12 +197,13 @@ static void close_ends(run_attest *a)
 }
 
 int run_attest_new(run_attest **out, char *const *argv, const sw_run_shape *shape,
-                   const sw_run_program *program, bool wanted, sw_error *err)
+                   const sw_run_program *program, const char *cwd, bool wanted, sw_error *err)
 {
 	run_attest *a = calloc(1, sizeof *a);
 	if (!a)
 		return sw_error_set(err, SW_ENOMEM, "out of memory");
-	a->child_fd = a->fd = -1;
+	a->child_fd = a->fd = a->dir_fd = -1;
+	a->cwd = cwd;
 	a->program = program;
 	a->shape = shape;
 	a->refusal = "nothing is known that proves a start under this runner";
@@ -182,13 +221,18 @@ int run_attest_new(run_attest **out, char *const *argv, const sw_run_shape *shap
 			a->refusal = "the runner is started by another program";
 		else if (methods[i].needs_trust && !program->trusted)
 			a->refusal = "others than root can change the runner's program";
+		else if (methods[i].needs_native && !program->native)
+			a->refusal = "the runner is a script, or another machine's program";
 		else
 			a->refusal = methods[i].method->plan ? methods[i].method->plan(a) : NULL;
-		if (!a->refusal)
+		a->unproved = a->refusal && a->callers_record;
+		if (!a->refusal || a->unproved)
 			a->method = methods[i].method;
 		else
 			close_ends(a);
 	}
+	/* bwrap starts no helper and itself only once; its start has another proof */
+	a->watch.proves = a->wants_watch || !strcmp(a->shape->backend, "bwrap");
 	*out = a;
 	return SW_OK;
 }
@@ -241,6 +285,11 @@ void run_attest_conclude(run_attest *a, int code, int sig, bool we_killed)
 		a->kernel_seen = true;
 	if (a->method && a->method->conclude)
 		a->method->conclude(a, code, sig, we_killed);
+	if (a->unproved) {
+		a->started = SW_STARTED_UNKNOWN;
+		a->source = SW_SOURCE_NONE;
+		a->lost = false;
+	}
 }
 
 void run_attest_free(run_attest *a)
@@ -249,11 +298,7 @@ void run_attest_free(run_attest *a)
 		return;
 	if (a->method && a->method->cleanup)
 		a->method->cleanup(a);
-	if (a->dir[0]) {
-		if (a->record[0])
-			unlink(a->record);
-		rmdir(a->dir);
-	}
+	run_record_remove(a);
 	close_ends(a);
 	for (size_t i = 0; a->argv && i < a->argc; i++)
 		free(a->argv[i]);

@@ -1,53 +1,16 @@
 /*
  * Runners that keep a record: container engines (cidfile, then the recorded state), the
- * OCI runtimes (pid file), systemd (the unit's result). A record that is absent after
- * the runner ended by itself means that the command was never started.
+ * OCI runtimes (pid file), systemd (the unit's result). A record that was never written
+ * though the runner ended by itself means that the command was never started.
  */
-#include <ctype.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "run_internal.h"
 
 #define ASK_NS INT64_C(5000000000)
-
-/* A folder that only this user can enter, for the runner to write its record into. */
-static bool own_record(run_attest *a, const char *leaf)
-{
-	const char *base = getenv("XDG_RUNTIME_DIR");
-	struct stat st;
-	if (!base || base[0] != '/' || stat(base, &st) || st.st_uid != geteuid() ||
-	    strlen(base) > 80)
-		base = "/tmp";
-	snprintf(a->dir, sizeof a->dir, "%s/sandwitness-run.XXXXXX", base);
-	if (!mkdtemp(a->dir)) {
-		a->dir[0] = '\0';
-		return false;
-	}
-	snprintf(a->record, sizeof a->record, "%s/%s", a->dir, leaf);
-	return true;
-}
-
-/* The first word of the record file; empty: absent or empty. */
-static void read_record(const run_attest *a, char *out, size_t n)
-{
-	char *text;
-	size_t len;
-	out[0] = '\0';
-	if (sw_read_file(a->record, 4096, &text, &len, NULL))
-		return;
-	size_t k = 0;
-	while (k < len && k + 1 < n && isalnum((unsigned char)text[k])) {
-		out[k] = text[k];
-		k++;
-	}
-	out[k] = '\0';
-	free(text);
-}
 
 /*
  * The runtime's init reports a refused execve() through the container's own stderr, after
@@ -85,14 +48,13 @@ static const char *plan_record(run_attest *a, const char *leaf)
 		return "a snap cannot write its record where it could be read";
 	a->began_s = sw_now_ns() / 1000000000;
 	if (a->call.record_at) {
-		struct stat st;
-		if (stat(a->call.record_value, &st) == 0)
-			return "the record file exists already";
-		snprintf(a->record, sizeof a->record, "%s", a->call.record_value);
-		return NULL;
+		if (!strcmp(e->record_option, "--cidfile")) /* for the end at the deadline */
+			run_record_callers(a, a->call.record_value);
+		return "the record file is the caller's own, which the command may reach";
 	}
-	if (!own_record(a, leaf))
-		return "no folder for the record could be made";
+	const char *why = run_record_own(a, leaf);
+	if (why)
+		return why;
 	if (!run_attest_insert(a, a->call.subcommand + 1, e->record_option, a->record))
 		return "out of memory";
 	return NULL;
@@ -108,17 +70,21 @@ static const char *plan_engine(run_attest *a)
 /* argv up to the sub-command (so that --context, --root, ... stay), then `rest`. */
 static int ask(const run_attest *a, const char *const *rest, char *out, size_t n, int *code)
 {
-	const char *argv[64];
-	size_t k = 0;
-	size_t globals = a->call.subcommand;
+	size_t k = 0, n_rest = 0, globals = a->call.subcommand;
+	while (rest[n_rest])
+		n_rest++;
+	const char **argv = calloc(globals + n_rest + 2, sizeof *argv);
+	if (!argv)
+		return SW_ENOMEM;
 	argv[k++] = a->program->path;
-	for (size_t i = 1; i < globals && k < 40; i++)
+	for (size_t i = 1; i < globals; i++)
 		if (strcmp(a->argv[i], "container") != 0)
 			argv[k++] = a->argv[i];
-	for (size_t i = 0; rest[i] && k < 63; i++)
+	for (size_t i = 0; i < n_rest; i++)
 		argv[k++] = rest[i];
-	argv[k] = NULL;
-	return run_helper((char *const *)(uintptr_t)argv, ASK_NS, out, n, code);
+	int rc = run_helper((char *const *)(uintptr_t)argv, ASK_NS, out, n, code);
+	free(argv);
+	return rc;
 }
 
 /* From the state object: 1 yes, 0 no, -1 not said. */
@@ -162,9 +128,9 @@ static int started_of_events(run_attest *a)
 static void conclude_engine(run_attest *a, int code, int sig, bool we_killed)
 {
 	(void)code;
-	read_record(a, a->id, sizeof a->id);
+	run_record_readable(a);
 	if (!a->id[0]) {
-		if (!we_killed && sig == 0)
+		if (!we_killed && sig == 0 && run_record_never_written(a))
 			settle(a, false);
 		return;
 	}
@@ -177,9 +143,9 @@ static void conclude_engine(run_attest *a, int code, int sig, bool we_killed)
 		answer = started_of_state(a, out);
 	if (answer < 0)
 		answer = started_of_events(a);
-	if (answer < 0)
-		return;
-	settle(a, answer > 0);
+	/* of a record that somebody else wrote only a start is true: the command's */
+	if (answer > 0 || (answer == 0 && run_record_untouched(a)))
+		settle(a, answer > 0);
 	/* the client is gone and the container runs on: nobody reports its end any more */
 	if (a->running && a->started == SW_STARTED_YES && !we_killed)
 		a->lost = true;
@@ -187,8 +153,7 @@ static void conclude_engine(run_attest *a, int code, int sig, bool we_killed)
 
 static void end_engine(run_attest *a, char *text, size_t n)
 {
-	if (!a->id[0])
-		read_record(a, a->id, sizeof a->id);
+	run_record_readable(a);
 	if (!a->id[0])
 		return;
 	char out[1024];
@@ -200,6 +165,7 @@ static void end_engine(run_attest *a, char *text, size_t n)
 
 const run_attest_method run_attest_engine = {.name = "runner-record",
                                              .plan = plan_engine,
+                                             .readable = run_record_readable,
                                              .conclude = conclude_engine,
                                              .end_outside = end_engine};
 
@@ -213,17 +179,18 @@ static const char *plan_oci(run_attest *a)
 static void conclude_oci(run_attest *a, int code, int sig, bool we_killed)
 {
 	(void)code;
-	char pid[32];
-	read_record(a, pid, sizeof pid);
-	if (pid[0])
+	run_record_readable(a);
+	if (a->id[0])
 		settle(a, true);
-	else if (sig == 0 && !we_killed)
+	else if (sig == 0 && !we_killed && run_record_never_written(a))
 		settle(a, false);
-	a->lost = pid[0] && sig != 0 && !we_killed;
+	a->lost = a->id[0] && sig != 0 && !we_killed;
 }
 
-const run_attest_method run_attest_oci = {
-    .name = "runner-record", .plan = plan_oci, .conclude = conclude_oci};
+const run_attest_method run_attest_oci = {.name = "runner-record",
+                                          .plan = plan_oci,
+                                          .readable = run_record_readable,
+                                          .conclude = conclude_oci};
 
 /* ---- systemd-run --wait ---- */
 

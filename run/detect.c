@@ -1,6 +1,7 @@
 /* Reading a wrapped argv: which runner, where its options and the command begin. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "run_internal.h"
 
@@ -10,7 +11,7 @@
 static size_t count(char *const *argv)
 {
 	size_t n = 0;
-	while (argv[n] && n < SW_RUN_ARGS_MAX)
+	while (argv[n])
 		n++;
 	return n;
 }
@@ -177,6 +178,16 @@ static const struct {
     {"unshare", look_at_unshare},
 };
 
+bool sw_run_is_launcher(char *const *argv, size_t at)
+{
+	if (!argv[at] || !argv[at + 1] || strcmp(argv[at + 1], "__landlock") != 0)
+		return false;
+	sw_run_program p;
+	struct stat st;
+	return sw_run_find_program(argv[at], NULL, &p) == SW_OK &&
+	       stat("/proc/self/exe", &st) == 0 && st.st_dev == p.dev && st.st_ino == p.ino;
+}
+
 void sw_run_detect(char *const *argv, sw_run_shape *out)
 {
 	size_t argc = count(argv);
@@ -193,7 +204,7 @@ void sw_run_detect(char *const *argv, sw_run_shape *out)
 	}
 	at = through_passing(argv, at, argc);
 	const char *backend = at < argc ? run_backend_of_program(argv[at]) : NULL;
-	bool own = !backend && at + 1 < argc && !strcmp(argv[at + 1], "__landlock");
+	bool own = !backend && at < argc && sw_run_is_launcher(argv, at);
 	if (own)
 		backend = "landlock";
 	if (!backend) {

@@ -18,7 +18,6 @@
 
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCU /* PROC_PID_INIT_INO of the kernel */
 #define RECORD_MAX 8192
-#define ANCESTORS_MAX 64
 
 int run_kernel_log_open(void)
 {
@@ -31,59 +30,165 @@ int run_kernel_log_open(void)
 	return fd;
 }
 
-static bool below(pid_t pid, pid_t ancestor)
+/*
+ * A record is parsed from its front to its end: what a process may choose (its name, its
+ * program's path, a security label) then stands where it belongs, and cannot pass for
+ * anything else. Records of other facilities than the kernel's are somebody's words.
+ */
+typedef struct reader {
+	const char *at;
+	bool bad;
+} reader;
+
+static bool skip(reader *r, const char *word)
 {
-	for (int i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
-		char path[64], text[512];
-		snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-		int fd = open(path, O_RDONLY | O_CLOEXEC);
-		ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-		if (fd >= 0)
-			close(fd);
-		if (n <= 0)
-			return false;
-		text[n] = '\0';
-		char *end = strrchr(text, ')');
-		int parent = 0;
-		if (!end || sscanf(end + 1, " %*c %d", &parent) != 1)
-			return false;
-		if (parent == ancestor)
-			return true;
-		pid = parent;
+	size_t n = strlen(word);
+	bool there = !r->bad && !strncmp(r->at, word, n);
+	if (there)
+		r->at += n;
+	return there;
+}
+
+static void expect(reader *r, const char *word)
+{
+	r->bad |= !skip(r, word);
+}
+
+/* Digits of that base; a sign where `sign`. */
+static long number(reader *r, int base, bool sign)
+{
+	char *end;
+	if (r->bad || !(isxdigit((unsigned char)*r->at) || (sign && *r->at == '-'))) {
+		r->bad = true;
+		return -1;
 	}
-	return false;
+	long v = (long)strtoull(r->at, &end, base);
+	r->bad = end == r->at;
+	r->at = end;
+	return v;
 }
 
-static long number_after(const char *text, const char *key)
+/* " key=NUMBER" */
+static long field(reader *r, const char *key, int base)
 {
-	const char *at = strstr(text, key);
-	return at ? strtol(at + strlen(key), NULL, 10) : -1;
+	expect(r, key);
+	return number(r, base, base == 10);
 }
 
-/* A name between two marks; what a process may choose is cut to harmless letters. */
-static void name_between(const char *text, const char *from, char to, char *out, size_t n)
+static void put_letter(char *out, size_t n, size_t *k, int c)
 {
-	const char *at = strstr(text, from);
+	if (out && *k + 1 < n)
+		out[(*k)++] = isgraph(c) ? (char)c : '?';
+}
+
+/* What a process may choose, as the audit code writes it: "in quotes", HEX, or (null). */
+static void chosen(reader *r, char *out, size_t n)
+{
 	size_t k = 0;
-	if (at)
-		for (at += strlen(from); *at && *at != to && k + 1 < n; at++)
-			out[k++] = isgraph((unsigned char)*at) ? *at : '?';
-	out[k] = '\0';
+	if (skip(r, "\"")) {
+		for (; *r->at && *r->at != '"'; r->at++)
+			put_letter(out, n, &k, (unsigned char)*r->at);
+		expect(r, "\"");
+	} else if (!skip(r, "(null)") && !skip(r, "?")) {
+		size_t digits = strspn(r->at, "0123456789ABCDEFabcdef");
+		r->bad |= digits == 0 || digits % 2 != 0;
+		for (size_t i = 0; !r->bad && i < digits; i += 2) {
+			char two[3] = {r->at[i], r->at[i + 1], '\0'};
+			put_letter(out, n, &k, (int)strtol(two, NULL, 16));
+		}
+		r->at += digits;
+	}
+	if (out)
+		out[k] = '\0';
 }
 
-static bool parse(const char *text, sw_run_kernel_record *out)
+/* subj=LABEL, or AppArmor's subj=LABEL (mode) */
+static void label(reader *r)
 {
-	memset(out, 0, sizeof *out);
-	if (strstr(text, "type=1326") && number_after(text, " sig=") == 31) {
-		out->seccomp = true;
-		out->pid = (pid_t)number_after(text, " pid=");
-		out->syscall = (int)number_after(text, " syscall=");
-		name_between(text, "comm=\"", '"', out->comm, sizeof out->comm);
-	} else if (strstr(text, "ut of memory: Killed process ")) {
-		out->pid = (pid_t)number_after(text, "Killed process ");
-		name_between(text, "(", ')', out->comm, sizeof out->comm);
+	if (!skip(r, " subj="))
+		return;
+	r->at += strcspn(r->at, " ");
+	if (skip(r, " (")) {
+		r->at += strspn(r->at, "abcdefghijklmnopqrstuvwxyz");
+		expect(r, ")");
 	}
-	return out->pid > 0;
+}
+
+static bool parse_seccomp(const char *text, sw_run_kernel_record *out)
+{
+	reader r = {text, false};
+	expect(&r, "audit: type=1326 audit(");
+	number(&r, 10, false);
+	expect(&r, ".");
+	number(&r, 10, false);
+	expect(&r, ":");
+	number(&r, 10, false);
+	expect(&r, "):");
+	field(&r, " auid=", 10);
+	field(&r, " uid=", 10);
+	field(&r, " gid=", 10);
+	field(&r, " ses=", 10);
+	label(&r);
+	out->pid = (pid_t)field(&r, " pid=", 10);
+	expect(&r, " comm=");
+	chosen(&r, out->comm, sizeof out->comm);
+	expect(&r, " exe=");
+	chosen(&r, NULL, 0);
+	long sig = field(&r, " sig=", 10);
+	field(&r, " arch=", 16);
+	out->syscall = (int)field(&r, " syscall=", 10);
+	field(&r, " compat=", 10);
+	expect(&r, " ip=0x");
+	number(&r, 16, false);
+	expect(&r, " code=0x");
+	number(&r, 16, false);
+	out->seccomp = true;
+	return !r.bad && *r.at == '\0' && sig == 31;
+}
+
+static bool parse_memory(const char *text, sw_run_kernel_record *out)
+{
+	static const char *const heads[] = {
+	    "Out of memory: Killed process ", "Memory cgroup out of memory: Killed process ",
+	    "Out of memory (oom_kill_allocating_task): Killed process "};
+	reader r = {text, false};
+	bool there = false;
+	for (size_t i = 0; i < sizeof heads / sizeof heads[0] && !there; i++)
+		there = skip(&r, heads[i]);
+	r.bad = !there;
+	out->pid = (pid_t)number(&r, 10, false);
+	expect(&r, " (");
+	if (r.bad)
+		return false;
+	/* the name may hold anything, a bracket too; 15 bytes, escaped */
+	const char *end = strstr(r.at, ") total-vm:");
+	if (!end)
+		return false;
+	size_t k = 0;
+	for (; r.at < end; r.at++)
+		put_letter(out->comm, sizeof out->comm, &k, (unsigned char)*r.at);
+	out->comm[k] = '\0';
+	return true;
+}
+
+bool run_kernel_log_parse(const char *record, sw_run_kernel_record *out)
+{
+	char *end, text[RECORD_MAX];
+	unsigned long prefix = strtoul(record, &end, 10);
+	const char *message = strchr(record, ';');
+	memset(out, 0, sizeof *out);
+	if (end == record || *end != ',' || prefix >> 3 != 0 || !message)
+		return false;
+	/* the message is one line; dictionary lines follow */
+	size_t n = strcspn(++message, "\n");
+	if (n >= sizeof text)
+		return false;
+	memcpy(text, message, n);
+	text[n] = '\0';
+	if (parse_seccomp(text, out))
+		return out->pid > 0;
+	memset(out, 0, sizeof *out);
+	return parse_memory(text, out) && out->pid > 0;
 }
 
 void run_kernel_log_read(int fd, pid_t self, sw_run_report *r)
@@ -96,9 +201,8 @@ void run_kernel_log_read(int fd, pid_t self, sw_run_report *r)
 		if (n <= 0)
 			return;
 		text[n] = '\0';
-		const char *message = strchr(text, ';');
 		sw_run_kernel_record record;
-		if (message && parse(message + 1, &record) && below(record.pid, self) &&
+		if (run_kernel_log_parse(text, &record) && run_is_below(record.pid, self) == 1 &&
 		    r->n_kernel < SW_RUN_KERNEL_MAX)
 			r->kernel[r->n_kernel++] = record;
 	}

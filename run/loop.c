@@ -48,7 +48,9 @@ static void read_output(run_loop *l)
 			l->blocked = true;
 			return;
 		}
-		ssize_t n = read(l->in, at, room);
+		if (l->cut && (int64_t)room > l->owed) /* what came later is nobody's */
+			room = (size_t)l->owed;
+		ssize_t n = room ? read(l->in, at, room) : 0;
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
@@ -70,6 +72,8 @@ static void read_output(run_loop *l)
 		else if (l->abandoned)
 			l->dropped += (uint64_t)n;
 		l->owed = l->owed > n ? l->owed - n : 0;
+		if (l->cut && l->owed == 0)
+			close_in(l);
 	}
 }
 
@@ -85,6 +89,13 @@ static void pump_event(run_loop *l)
 }
 
 /* ---- signals ---- */
+
+/* What ends the runner after this is run's own doing, and no loss. */
+static void reached_runner(run_loop *l, int sig)
+{
+	if (!l->tree.main_done)
+		l->sent_to_runner |= UINT64_C(1) << (sig - 1);
+}
 
 /*
  * bwrap passes no signals on: one that ends bwrap ends the command by SIGKILL, without a
@@ -103,26 +114,41 @@ static unsigned signal_command(run_loop *l, int sig)
 		return 0;
 	for (size_t i = 0; i < l->tree.n; i++) {
 		const run_proc *p = &l->tree.procs[i];
-		if (p->pid == l->tree.main_pid ||
-		    !run_other_program_runs(p->pid, &l->r->program, 0))
+		if (p->pid == l->tree.main_pid || run_same_program_runs(p->pid, &l->r->program))
 			continue;
-		sent += run_tree_signal_one(p, sig);
+		sent += run_tree_signal_one(&l->tree, p, sig);
 	}
 	return sent;
 }
 
-static void forward(run_loop *l, int sig, bool from_terminal)
+/*
+ * Signals that the command's own processes send are passed on like others, but whoever asked for
+ * the runner's end by one of them has no claim that run ended it. A sender that is gone already
+ * may have been one of them.
+ */
+static bool sent_from_outside(const run_loop *l, pid_t sender)
 {
+	return sender == 0 || run_is_below(sender, l->tree.self) == 0;
+}
+
+static void forward(run_loop *l, int sig, bool from_terminal, pid_t sender)
+{
+	bool outside = from_terminal || sent_from_outside(l, sender);
 	run_attest_look(l->attest);
 	l->r->forwarded = sig;
-	run_note(l, SW_RUN_NOTE_FORWARDED, sig, NULL);
+	run_note(l, SW_RUN_NOTE_FORWARDED, sig,
+	         outside ? NULL : " (its sender was a process of the command's, or is gone)");
 	if (l->tree.main_done)
 		return;
 	/* the terminal has signalled the whole foreground group, the command with it */
-	if (from_terminal && getpgid(l->tree.main_pid) == getpgrp())
+	if (from_terminal && getpgid(l->tree.main_pid) == getpgrp()) {
+		reached_runner(l, sig);
 		return;
+	}
 	if (spares_runner(l) && signal_command(l, sig))
 		return;
+	if (outside)
+		reached_runner(l, sig);
 	kill(l->tree.main_pid, sig); /* unreaped: the number is still its own */
 }
 
@@ -134,10 +160,15 @@ static void begin_term(run_loop *l)
 {
 	l->phase = RUN_TERM_SENT;
 	l->term_at = sw_monotonic_ns();
+	l->ending_runner |= !l->tree.main_done;
 	run_attest_look(l->attest);
 	if (run_tree_walk(&l->tree)) {
+		reached_runner(l, SIGTERM);
 		if (!l->tree.main_done)
 			kill(l->tree.main_pid, SIGTERM);
+		unsigned n = run_tree_count(&l->tree);
+		l->r->leftovers = n - (l->tree.main_done || n == 0 ? 0 : 1);
+		run_note(l, SW_RUN_NOTE_BLIND, 0, NULL);
 		return;
 	}
 	l->r->leftovers = (unsigned)l->tree.n - (l->tree.main_done || l->tree.n == 0 ? 0 : 1);
@@ -146,6 +177,7 @@ static void begin_term(run_loop *l)
 		return;
 	}
 	if (!spares_runner(l) || l->tree.main_done) {
+		reached_runner(l, SIGTERM);
 		run_tree_signal(&l->tree, SIGTERM);
 	} else if (signal_command(l, SIGTERM) == 0) {
 		/* only the runner is there, half-built: nothing that could tidy up */
@@ -164,6 +196,8 @@ static void kill_all(run_loop *l)
 		if (text[0])
 			run_note(l, SW_RUN_NOTE_CONTAINER, 0, text);
 	}
+	l->ending_runner |= !l->tree.main_done;
+	reached_runner(l, SIGKILL);
 	run_cgroup_kill(&l->cgroup);
 	/* what the grace did not use is there for the killing */
 	l->r->survivors = run_tree_kill(&l->tree, l->term_at + l->grace + KILL_NS);
@@ -181,7 +215,7 @@ static void take_signals(run_loop *l)
 		if (l->tree.main_done) /* somebody is impatient */
 			l->hurry = true;
 		else
-			forward(l, (int)si.ssi_signo, terminal);
+			forward(l, (int)si.ssi_signo, terminal, (pid_t)si.ssi_pid);
 		if (!terminal && ++l->endings == 2 && l->phase == RUN_GOING)
 			begin_term(l);
 	}
@@ -210,9 +244,6 @@ static void reap(run_loop *l)
 		l->attest->method->readable(l->attest);
 	if (!l->attest->exit_code_seen)
 		look_at_orphans(l);
-	int waiting = 0;
-	if (l->in >= 0 && ioctl(l->in, FIONREAD, &waiting) == 0)
-		l->owed = waiting;
 }
 
 static void on_time(run_loop *l, int64_t now)
@@ -290,35 +321,40 @@ static void turn(run_loop *l, int64_t until)
 
 /* ---- after the command ---- */
 
-static void drain(run_loop *l)
+/*
+ * Those who write on after the command are heard for a while. Then its output ends: whoever
+ * holds the pipe open is cut off, and what lies in it by then is still owed to the reader, who
+ * may be slow. Nobody's end waits for the reader.
+ */
+static void hear_out(run_loop *l)
 {
 	int64_t end = l->main_done_at + l->drain;
-	while (l->in >= 0) {
-		int64_t now = sw_monotonic_ns();
-		if (l->r->timed_out && l->blocked && now >= l->main_done_at + SLOW_READER_NS)
-			drop_reader(l);
-		if (l->hurry && l->blocked)
-			drop_reader(l);
-		if (now >= end && l->owed <= 0)
-			break;
-		int64_t until = now >= end ? (l->r->timed_out ? now + 20 * MS : 0) : end;
-		turn(l, until);
-	}
+	while (l->in >= 0 && !l->hurry && sw_monotonic_ns() < end)
+		turn(l, end);
 	if (l->in < 0)
 		return;
+	struct pollfd pf = {.fd = l->in, .events = POLLIN};
+	if (poll(&pf, 1, 0) == 1 && (pf.revents & POLLHUP))
+		return; /* nobody can write any more: it ends by itself */
+	int waiting = 0;
+	if (ioctl(l->in, FIONREAD, &waiting) == 0)
+		l->owed = waiting;
+	l->cut = true;
 	run_note(l, SW_RUN_NOTE_CUT, l->drain / MS, NULL);
-	close_in(l);
+	if (l->owed <= 0)
+		close_in(l);
 }
 
 /* Waits until no child is left. */
 static bool empty_within(run_loop *l, int64_t wait)
 {
-	int64_t end = sw_monotonic_ns() + wait;
+	int64_t now = sw_monotonic_ns(), end = now + wait;
+	if (l->deadline && end > l->deadline) /* but a moment is given always */
+		end = l->deadline > now + SETTLE_NS ? l->deadline : now + SETTLE_NS;
 	for (;;) {
 		if (run_tree_reap(&l->tree))
 			return true;
-		int64_t now = sw_monotonic_ns();
-		if (now >= end || l->hurry)
+		if (sw_monotonic_ns() >= end || l->hurry)
 			return false;
 		turn(l, end);
 	}
@@ -341,13 +377,23 @@ static void end_leftovers(run_loop *l)
 		kill_all(l);
 }
 
+/* When a reader who does not read is given up; 0: never, as at any pipe. */
+static int64_t patience(const run_loop *l)
+{
+	int64_t now = sw_monotonic_ns();
+	if (l->r->timed_out)
+		return now + SLOW_READER_NS;
+	return l->deadline ? (l->deadline > now ? l->deadline : now) + SLOW_READER_NS : 0;
+}
+
+/* The rest of the output, and all of it to the reader. */
 static void flush(run_loop *l)
 {
-	int64_t give_up = l->r->timed_out ? sw_monotonic_ns() + SLOW_READER_NS : 0;
-	while (l->pump && !run_pump_idle(l->pump) && !l->hurry) {
-		if (give_up && sw_monotonic_ns() >= give_up)
-			break;
-		turn(l, give_up);
+	int64_t give_up = patience(l);
+	while (l->in >= 0 || (l->pump && !run_pump_idle(l->pump))) {
+		if (l->pump && (l->hurry || (give_up && sw_monotonic_ns() >= give_up)))
+			drop_reader(l);
+		turn(l, l->pump ? give_up : 0);
 	}
 	if (!l->pump)
 		return;
@@ -371,7 +417,7 @@ void run_loop_run(run_loop *l)
 		l->main_done_at = sw_monotonic_ns();
 	if (l->attest->fd >= 0)
 		l->attest->method->readable(l->attest);
-	drain(l);
+	hear_out(l);
 	end_leftovers(l);
 	if (l->r->leftovers)
 		run_note(l, SW_RUN_NOTE_LEFTOVER, l->r->leftovers, NULL);

@@ -19,12 +19,15 @@ typedef struct run_loop {
 	run_phase phase;
 	int64_t start; /* monotonic, as all below; 0: not set */
 	int64_t deadline, grace, drain;
-	int64_t term_at, main_done_at, give_up_at;
-	int64_t owed;   /* bytes that lay in the pipe when the command ended */
-	int endings;    /* signals that ask for an end, not from the terminal */
-	bool hurry;     /* nobody waits for a slow reader any more */
-	bool blocked;   /* the ring is full */
-	bool abandoned; /* the reader was given up: what comes now is dropped */
+	int64_t term_at, main_done_at;
+	int64_t owed;            /* with cut: bytes that lay in the pipe then */
+	bool cut;                /* who writes on is not heard any more */
+	uint64_t sent_to_runner; /* bit n-1: signal n was sent to it while it lived */
+	bool ending_runner;      /* run had begun to end everything while it lived */
+	int endings;             /* signals that ask for an end, not from the terminal */
+	bool hurry;              /* nobody waits for a slow reader any more */
+	bool blocked;            /* the ring is full */
+	bool abandoned;          /* the reader was given up: what comes now is dropped */
 	bool told_closed, looked_at_output;
 	uint64_t dropped;
 	char scratch[65536];

@@ -1,5 +1,6 @@
 /* Which file an argv[0] means, and whether anybody else could have put it there. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,6 +107,23 @@ static int executable_errno(const char *path, struct stat *st)
 	return 0;
 }
 
+/* An ELF file that the kernel loads itself: same byte order and machine as this process. */
+static bool is_native(const char *path)
+{
+	unsigned char own[20] = "", its[20] = "";
+	const char *paths[] = {"/proc/self/exe", path};
+	unsigned char *heads[] = {own, its};
+	for (size_t i = 0; i < 2; i++) {
+		int fd = open(paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		ssize_t n = fd < 0 ? -1 : read(fd, heads[i], sizeof own);
+		if (fd >= 0)
+			close(fd);
+		if (n != (ssize_t)sizeof own)
+			return false;
+	}
+	return !memcmp(its, "\177ELF", 4) && its[5] == own[5] && !memcmp(its + 18, own + 18, 2);
+}
+
 static int found(sw_run_program *out, const char *path, const struct stat *st)
 {
 	char abs[PATH_MAX];
@@ -124,6 +142,7 @@ static int found(sw_run_program *out, const char *path, const struct stat *st)
 	char caps[64];
 	out->setid = (st->st_mode & (S_ISUID | S_ISGID)) ||
 	             getxattr(out->path, "security.capability", caps, sizeof caps) > 0;
+	out->native = is_native(out->path);
 	/* A user's own file is his to change, but no proof against what runs as him. */
 	out->trusted = st->st_uid == 0 && sw_run_path_trusted(out->path, out->untrusted_path,
 	                                                      sizeof out->untrusted_path);

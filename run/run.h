@@ -43,7 +43,8 @@ typedef struct sw_run_program {
 	int error;                 /* errno of the failed look-up, 0: found */
 	dev_t dev;                 /* of the file found */
 	ino_t ino;
-	bool setid; /* set-uid, set-gid or with file capabilities */
+	bool setid;  /* set-uid, set-gid or with file capabilities */
+	bool native; /* machine code: the process executes this very file, not its interpreter */
 } sw_run_program;
 
 /*
@@ -69,6 +70,9 @@ typedef struct sw_run_shape {
 	sw_network network;  /* as far as the options say; bwrap, docker, podman, unshare */
 } sw_run_shape;
 void sw_run_detect(char *const *argv, sw_run_shape *out);
+/* Is argv[at] this very program as its own Landlock launcher (`sandwitness __landlock ...`)? Any
+ * other program with such an argument is no launcher. */
+bool sw_run_is_launcher(char *const *argv, size_t at);
 
 /* ---- supervising ------------------------------------------------------- */
 
@@ -84,7 +88,8 @@ typedef enum {
 	SW_RUN_NOTE_NOT_ATTESTED, /* why no proof of start was asked for: `text` */
 	SW_RUN_NOTE_FORGED,       /* something other than the runner wrote to its status channel */
 	SW_RUN_NOTE_CONTAINER,    /* the container was stopped: `text` is its id */
-	SW_RUN_NOTE_TRACE         /* about --trace: `text` */
+	SW_RUN_NOTE_TRACE,        /* about --trace: `text` */
+	SW_RUN_NOTE_BLIND         /* the descendants could not be looked at */
 } sw_run_note_kind;
 
 typedef struct sw_run_note {

@@ -2,7 +2,9 @@
 #ifndef SW_RUN_INTERNAL_H
 #define SW_RUN_INTERNAL_H
 
+#include <dirent.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "base.h"
@@ -61,10 +63,13 @@ typedef struct run_watch {
 	const sw_run_program *program;
 	pid_t pids[RUN_WATCH_PIDS]; /* followed now */
 	size_t n;
+	pid_t main; /* the process that becomes the runner */
+	bool runner_executed;
+	bool proves;     /* every exec after the runner's own is the command's */
 	bool by_number;  /* each is waited for by number: the newborn must be known at once */
 	bool on;         /* something is followed */
 	bool whole;      /* followed from the first instruction, nothing missed so far */
-	bool seen;       /* another program than the runner's was executed */
+	bool seen;       /* something was executed after the runner */
 	bool letting_go; /* each is let go at its next stop */
 } run_watch;
 /* pid has not yet executed the runner. False: it cannot be followed here. */
@@ -90,25 +95,50 @@ typedef struct run_proc {
 	bool ours;
 } run_proc;
 
+typedef struct run_before {
+	pid_t pid;
+	unsigned long long start; /* 0: a child, which keeps its number */
+} run_before;
+
 typedef struct run_tree {
 	pid_t self;
-	pid_t *before; /* children that the process had already; left alone */
+	DIR *proc;           /* /proc, from the beginning */
+	int kids_fd;         /* the kernel's list of our children; -1: it has none */
+	struct rlimit files; /* as it was */
+	bool blind;          /* the last walk could not look at processes */
+	run_before *before;  /* what the process had already; left alone */
 	size_t n_before;
-	pid_t main_pid; /* argv[0]'s process */
-	bool main_done; /* it was reaped; then: */
+	pid_t main_pid;                /* argv[0]'s process */
+	unsigned long long main_start; /* 0: not known */
+	bool main_done;                /* it was reaped; then: */
 	int main_code, main_signal;
 	run_watch *watch; /* hears of stops; may be NULL */
 	run_proc *procs;  /* the last walk: living descendants only, by pid */
 	size_t n, cap;
 } run_tree;
 
+/* tree_look.c */
+/* By its parents, as they are now: 1 yes, 0 no, -1 it is gone or too deep to tell. */
+int run_is_below(pid_t pid, pid_t ancestor);
 int run_tree_init(run_tree *t, sw_error *err);
+void run_tree_main(run_tree *t, pid_t pid); /* the command is made */
+/* 1 it lives; 0 it does not; -1 it cannot be looked at. */
+int run_tree_stat(const run_tree *t, pid_t pid, run_proc *out);
+bool run_tree_was_before(const run_tree *t, pid_t pid);
+bool run_tree_foreign(const run_tree *t, const run_proc *p);
+int run_tree_by_pid(const void *a, const void *b);
+run_proc *run_tree_find(run_tree *t, pid_t pid);
+bool run_tree_grow(run_tree *t);
+/* The children of this thread as the kernel lists them; quick. Count, or -1: not offered. */
+int run_tree_kids(const run_tree *t, pid_t *out, int max);
 void run_tree_free(run_tree *t);
 /* Walks /proc for procs[0..n). Negative: it cannot be read. */
 int run_tree_walk(run_tree *t);
+/* tree.c. How many descendants there are by the last walk; at least 1 where it failed. */
+unsigned run_tree_count(const run_tree *t);
 /* Sends sig to each process of the last walk that is still the same. How many. */
 unsigned run_tree_signal(run_tree *t, int sig);
-bool run_tree_signal_one(const run_proc *p, int sig);
+bool run_tree_signal_one(const run_tree *t, const run_proc *p, int sig);
 /* Reaps every dead child except those before. True: no child is left at all. */
 bool run_tree_reap(run_tree *t);
 /* Freeze, kill, repeat, until none is left or `until` (monotonic ns). Number of survivors. */
@@ -190,7 +220,8 @@ struct run_attest {
 	int child_fd, fd;
 	run_watch watch;
 	bool wants_watch;
-	bool kernel_seen; /* another program than the runner's runs in its tree */
+	bool kernel_seen; /* the command was executed in the runner's tree */
+	bool many_names;  /* the runner's file may hold the command's program as well */
 	int64_t next_look, look_step;
 	char head[RUN_HEAD_MAX]; /* the output's beginning */
 	size_t head_len;
@@ -204,10 +235,19 @@ struct run_attest {
 	size_t text_len;
 	/* records */
 	run_engine_call call;
-	char dir[128];     /* our own temporary directory, empty: none */
-	char record[4096]; /* cid or pid file */
+	char dir[128];       /* our own temporary directory, empty: none */
+	char record[4096];   /* cid or pid file */
+	bool callers_record; /* the caller named it: it proves nothing */
+	bool record_written; /* somebody wrote in its folder */
+	bool record_touched; /* by more than one writer, or more than once */
+	unsigned record_closes, record_creates;
+	uint32_t record_cookie;
+	const char *record_leaf; /* its name in dir */
+	int dir_fd;              /* O_PATH; -1: none */
+	const char *cwd;         /* the runner's, NULL: ours */
 	char unit[64];
 	char id[160];
+	bool unproved; /* the method serves only to end what runs outside */
 	bool own_unit, running, oom_killed;
 	int64_t began_s; /* wall clock */
 	/* the conclusion */
@@ -221,7 +261,7 @@ struct run_attest {
  * proof: then there is a refusal. program and shape are borrowed.
  */
 int run_attest_new(run_attest **out, char *const *argv, const sw_run_shape *shape,
-                   const sw_run_program *program, bool wanted, sw_error *err);
+                   const sw_run_program *program, const char *cwd, bool wanted, sw_error *err);
 void run_attest_spawned(run_attest *a, pid_t pid);
 void run_attest_look(run_attest *a); /* the kernel's view; cheap, stops by itself */
 void run_attest_output(run_attest *a, const void *bytes, size_t n);
@@ -230,14 +270,25 @@ void run_attest_conclude(run_attest *a, int code, int sig, bool we_killed);
 void run_attest_free(run_attest *a);
 bool run_attest_insert(run_attest *a, size_t at, const char *one, const char *two);
 /* Is a process of pid's tree (itself included) executing another file than the runner? */
+bool run_same_program_runs(pid_t pid, const sw_run_program *runner);
 bool run_other_program_runs(pid_t pid, const sw_run_program *runner, int depth);
 
 extern const run_attest_method run_attest_status_fd, run_attest_launcher, run_attest_engine,
     run_attest_oci, run_attest_systemd;
 
+/* ---- attest_folder.c: the file a runner leaves its record in ---- */
+const char *run_record_own(run_attest *a, const char *leaf); /* a reason, where there is none */
+void run_record_callers(run_attest *a, const char *path);
+void run_record_readable(run_attest *a); /* a->fd: what happened in the folder; fills a->id */
+void run_record_remove(run_attest *a);
+bool run_record_never_written(const run_attest *a);
+bool run_record_untouched(const run_attest *a); /* written by one, once, at most */
+
 /* ---- kernel_log.c ---- */
 int run_kernel_log_open(void); /* from now on; -1: cannot be read, or would mislead */
 void run_kernel_log_read(int fd, pid_t self, sw_run_report *report);
+/* One record of /dev/kmsg. False: not the kernel's word on a kill, or not as it writes it. */
+bool run_kernel_log_parse(const char *record, sw_run_kernel_record *out);
 int run_kernel_log_tell(const sw_run_report *report, sw_result *result);
 
 /* ---- helper.c: a small program's output, bounded in time and size ---- */

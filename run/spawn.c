@@ -129,7 +129,8 @@ static _Noreturn void child(const run_spawn *s, int report, int go, pid_t parent
 		/* a filter whose stops nobody answers would break every call in it */
 		if (s->filter && byte == 'y')
 			e = run_trace_install(s->filter);
-		sigaction(SIGCHLD, &s->signals->old_chld, NULL);
+		/* SIGCHLD stays at its default: ignored, as some callers leave it, a runner
+		 * would wait for ever for the end of the command */
 		sigprocmask(SIG_SETMASK, &s->signals->old_mask, NULL);
 		if (!e) {
 			execve(s->path, s->argv, s->env);

@@ -32,7 +32,7 @@ static const struct {
     [SW_RUN_NOTE_OUTPUT_DROPPED] = {"output_dropped", "",
                                     " bytes were not passed on: the reader was too slow", true,
                                     false},
-    [SW_RUN_NOTE_FORWARDED] = {"forwarded", "signal ", " was passed on", true, false},
+    [SW_RUN_NOTE_FORWARDED] = {"forwarded", "signal ", " was passed on", true, true},
     [SW_RUN_NOTE_DEADLINE] = {"deadline", "the deadline ended the command", "", false, false},
     [SW_RUN_NOTE_RUNNER_LOST] = {"runner_lost", "the runner was lost after the command had started",
                                  "", false, false},
@@ -43,6 +43,10 @@ static const struct {
                             "", false, false},
     [SW_RUN_NOTE_CONTAINER] = {"container", "what the runner kept running was stopped: ", "", false,
                                true},
+    [SW_RUN_NOTE_BLIND] = {"blind",
+                           "processes could not be looked at (no file can be opened): what is left "
+                           "is counted by children alone",
+                           "", false, false},
     [SW_RUN_NOTE_TRACE] = {"trace", "trace: ", "", false, true},
 };
 
@@ -93,7 +97,7 @@ static int hold_standard_descriptors(sw_error *err)
 	return SW_OK;
 }
 
-#define KEEP_MAX 128
+#define KEEP_MAX 160 /* more than options can name and --keep-fd can give */
 
 typedef struct keep_list {
 	int fds[KEEP_MAX];
@@ -201,7 +205,8 @@ static int spawn(run_loop *l, const keep_list *keep, sw_error *err)
 		close(null);
 	if (pid < 0)
 		return (int)pid;
-	l->tree.main_pid = l->r->pid = pid;
+	l->r->pid = pid;
+	run_tree_main(&l->tree, pid);
 	l->r->spawn_errno = exec_errno;
 	l->r->spawned = exec_errno == 0;
 	run_attest_spawned(l->attest, pid);
@@ -230,8 +235,9 @@ static void fill_report(run_loop *l)
 	else
 		r->exit = (sw_exit){.signal = sig}; /* 0 where it did not even die */
 	r->exit.timed_out = r->timed_out;
-	bool ours = r->timed_out || l->phase == RUN_KILLED ||
-	            (sig && (sig == r->forwarded || l->endings >= 2));
+	/* a signal ended the runner: was it one that run sent it? an exit: had run begun to end
+	 * all? */
+	bool ours = sig ? l->sent_to_runner >> (sig - 1) & 1 : l->ending_runner;
 	if (l->attest->watch.trace && !l->attest->watch.trace->on)
 		run_note(l, SW_RUN_NOTE_TRACE, 0, "the system does not permit it");
 	run_attest_conclude(l->attest, l->tree.main_code, sig, ours);
@@ -352,7 +358,7 @@ static int supervise(const sw_run_options *o, run_trace *trace, sw_run_report *r
 	l->kernel_log = run_kernel_log_open();
 	l->grace = o->grace_ns > 0 ? o->grace_ns : SW_RUN_GRACE_NS;
 	l->drain = o->drain_ns > 0 ? o->drain_ns : SW_RUN_DRAIN_NS;
-	rc = run_attest_new(&l->attest, argv, &r->shape, &r->program, !o->no_attest, err);
+	rc = run_attest_new(&l->attest, argv, &r->shape, &r->program, o->cwd, !o->no_attest, err);
 	if (!rc) {
 		/* the pair's end is the one descriptor of ours that the child must have */
 		if (l->attest->child_fd >= 0)

@@ -23,195 +23,18 @@
 
 #include "run_internal.h"
 
-#define PROCS_MAX (1u << 20)
 #define TRACE_SPIN_NS 50000
 #define TRACE_TURN_NS 5000000
 #define LAST_LOOKS 15 /* of 5 ms: stays within the bound of two seconds */
 
-/* Reads /proc/PID/stat. False: gone, or a zombie without living threads. */
-static bool read_stat(pid_t pid, run_proc *out)
-{
-	char path[64], text[1024];
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	ssize_t n = read(fd, text, sizeof text - 1);
-	close(fd);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	char *p = strrchr(text, ')'); /* the name before it may hold anything */
-	if (!p)
-		return false;
-	char state;
-	int ppid, threads;
-	unsigned long long start;
-	if (sscanf(p + 1,
-	           " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %llu",
-	           &state, &ppid, &threads, &start) != 4)
-		return false;
-	/* A leader that has ended while its threads run on shows as Z too. */
-	if ((state == 'Z' || state == 'X') && threads <= 1)
-		return false;
-	*out = (run_proc){.pid = pid, .ppid = ppid, .start = start, .state = state};
-	return true;
-}
-
-static bool was_before(const run_tree *t, pid_t pid)
-{
-	for (size_t i = 0; i < t->n_before; i++)
-		if (t->before[i] == pid)
-			return true;
-	return false;
-}
-
-static int by_pid(const void *a, const void *b)
-{
-	pid_t x = ((const run_proc *)a)->pid, y = ((const run_proc *)b)->pid;
-	return x < y ? -1 : x > y;
-}
-
-static run_proc *find(run_tree *t, pid_t pid)
-{
-	run_proc key = {.pid = pid};
-	return t->n ? bsearch(&key, t->procs, t->n, sizeof key, by_pid) : NULL;
-}
-
-static bool grow(run_tree *t)
-{
-	if (t->n < t->cap)
-		return true;
-	size_t cap = t->cap ? t->cap * 2 : 512;
-	run_proc *more = cap > PROCS_MAX ? NULL : realloc(t->procs, cap * sizeof *t->procs);
-	if (!more)
-		return false;
-	t->procs = more;
-	t->cap = cap;
-	return true;
-}
-
-static int read_all(run_tree *t)
-{
-	DIR *d = opendir("/proc");
-	if (!d)
-		return SW_EIO;
-	struct dirent *e;
-	t->n = 0;
-	while ((e = readdir(d))) {
-		if (!isdigit((unsigned char)e->d_name[0]))
-			continue;
-		if (!grow(t))
-			break; /* those that were read are worth ending */
-		if (read_stat((pid_t)atol(e->d_name), &t->procs[t->n]))
-			t->n++;
-	}
-	closedir(d);
-	qsort(t->procs, t->n, sizeof *t->procs, by_pid);
-	return SW_OK;
-}
-
-int run_tree_walk(run_tree *t)
-{
-	int rc = read_all(t);
-	if (rc)
-		return rc;
-	bool changed = true;
-	while (changed) { /* parents mostly have lower numbers: few rounds */
-		changed = false;
-		for (size_t i = 0; i < t->n; i++) {
-			run_proc *p = &t->procs[i];
-			if (p->ours || p->pid == t->self)
-				continue;
-			bool ours;
-			if (p->ppid == t->self) {
-				ours = !was_before(t, p->pid);
-			} else {
-				const run_proc *parent = find(t, p->ppid);
-				ours = parent && parent->ours;
-			}
-			if (ours)
-				p->ours = changed = true;
-		}
-	}
-	size_t k = 0;
-	for (size_t i = 0; i < t->n; i++)
-		if (t->procs[i].ours)
-			t->procs[k++] = t->procs[i];
-	t->n = k;
-	return SW_OK;
-}
-
-/* The children of this thread as the kernel lists them; quick. Count, or -1: not offered. */
-static int own_children(const run_tree *t, pid_t *out, int max)
-{
-	char path[64], text[8192];
-	snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)t->self);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	ssize_t n = read(fd, text, sizeof text - 1);
-	close(fd);
-	if (n < 0)
-		return -1;
-	text[n] = '\0';
-	int k = 0;
-	for (char *p = text; k < max;) {
-		char *end;
-		long pid = strtol(p, &end, 10);
-		if (end == p)
-			break;
-		/* the last number may be cut by the buffer: then it lacks its blank */
-		if (*end == '\0' && n == (ssize_t)sizeof text - 1)
-			break;
-		out[k++] = (pid_t)pid;
-		p = end;
-	}
-	return k;
-}
-
-int run_tree_init(run_tree *t, sw_error *err)
-{
-	memset(t, 0, sizeof *t);
-	t->self = getpid();
-	if (waitid(P_ALL, 0, &(siginfo_t){0}, WNOHANG | WEXITED | WNOWAIT) && errno == ECHILD)
-		return SW_OK; /* no children so far */
-	/* the kernel's list has those that ended but were not reaped too */
-	pid_t kids[1024];
-	int n = own_children(t, kids, 1024);
-	if (n < 0) {
-		int rc = run_tree_walk(t);
-		if (rc)
-			return sw_error_set(err, rc, "/proc cannot be read: %s", strerror(errno));
-		n = 0;
-		for (size_t i = 0; i < t->n && n < 1024; i++)
-			if (t->procs[i].ppid == t->self)
-				kids[n++] = t->procs[i].pid;
-	}
-	pid_t *before = calloc((size_t)n + 1, sizeof *before);
-	if (!before)
-		return sw_error_set(err, SW_ENOMEM, "out of memory");
-	memcpy(before, kids, (size_t)n * sizeof *before);
-	t->before = before;
-	t->n_before = (size_t)n;
-	return SW_OK;
-}
-
-void run_tree_free(run_tree *t)
-{
-	free(t->procs);
-	free(t->before);
-	memset(t, 0, sizeof *t);
-}
-
 /* Signals one process if it is still the one that was seen. */
-static bool signal_same(const run_proc *p, int sig)
+static bool signal_same(const run_tree *t, const run_proc *p, int sig)
 {
 #ifdef SYS_pidfd_open
 	int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 	if (fd >= 0) {
 		run_proc now;
-		bool same = read_stat(p->pid, &now) && now.start == p->start;
+		bool same = run_tree_stat(t, p->pid, &now) == 1 && now.start == p->start;
 		bool done = same && syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0) == 0;
 		close(fd);
 		return done;
@@ -220,21 +43,22 @@ static bool signal_same(const run_proc *p, int sig)
 		return false;
 #endif
 	run_proc now;
-	return read_stat(p->pid, &now) && now.start == p->start && kill(p->pid, sig) == 0;
+	return run_tree_stat(t, p->pid, &now) == 1 && now.start == p->start &&
+	       kill(p->pid, sig) == 0;
 }
 
 unsigned run_tree_signal(run_tree *t, int sig)
 {
 	unsigned sent = 0;
 	for (size_t i = 0; i < t->n; i++)
-		if (signal_same(&t->procs[i], sig))
+		if (signal_same(t, &t->procs[i], sig))
 			sent++;
 	return sent;
 }
 
-bool run_tree_signal_one(const run_proc *p, int sig)
+bool run_tree_signal_one(const run_tree *t, const run_proc *p, int sig)
 {
-	return signal_same(p, sig);
+	return signal_same(t, p, sig);
 }
 
 static void took(run_tree *t, pid_t pid, const siginfo_t *si)
@@ -297,7 +121,7 @@ bool run_tree_reap(run_tree *t)
 	}
 	/* The process has children of its own: take ours by number. */
 	pid_t kids[1024 + RUN_WATCH_PIDS];
-	int n = own_children(t, kids, 1024);
+	int n = run_tree_kids(t, kids, 1024);
 	bool none = true;
 	if (n < 0) {
 		kids[0] = t->main_pid;
@@ -306,18 +130,32 @@ bool run_tree_reap(run_tree *t)
 	for (size_t i = 0; t->watch && t->watch->on && i < t->watch->n; i++)
 		kids[n++] = t->watch->pids[i];
 	for (int i = 0; i < n; i++) {
-		if (was_before(t, kids[i]))
+		if (run_tree_was_before(t, kids[i]))
 			continue;
 		si.si_pid = 0;
-		if (waitid(P_PID, (id_t)kids[i], &si, what) == 0 && si.si_pid) {
+		if (waitid(P_PID, (id_t)kids[i], &si, what)) {
+			none = none && errno == ECHILD;
+		} else if (si.si_pid) {
 			take_report(t, &si);
 			none = none && (si.si_code == CLD_EXITED || si.si_code == CLD_KILLED ||
 			                si.si_code == CLD_DUMPED);
 		} else {
-			none = none && errno == ECHILD;
+			run_proc p; /* an orphan of a child that was there before is none of ours */
+			none =
+			    none && run_tree_stat(t, kids[i], &p) == 1 && run_tree_foreign(t, &p);
 		}
 	}
 	return none;
+}
+
+/* May it be killed? Without its start nobody knows, where others' orphans may be among ours. */
+static bool is_ours(const run_tree *t, pid_t pid)
+{
+	run_proc p;
+	if (t->n_before == 0)
+		return true;
+	int got = run_tree_was_before(t, pid) ? 0 : run_tree_stat(t, pid, &p);
+	return got == 1 && !run_tree_foreign(t, &p);
 }
 
 /* Children of ours are killed as fast as they appear: catches what forks and exits in a chain. */
@@ -325,11 +163,11 @@ static void sweep(run_tree *t)
 {
 	pid_t kids[1024];
 	for (int round = 0; round < 64; round++) {
-		int n = own_children(t, kids, 1024);
+		int n = run_tree_kids(t, kids, 1024);
 		int alive = 0;
 		for (int i = 0; i < n; i++) {
 			/* unreaped children keep their numbers: no race with reuse */
-			if (!was_before(t, kids[i]) && kill(kids[i], SIGKILL) == 0)
+			if (is_ours(t, kids[i]) && kill(kids[i], SIGKILL) == 0)
 				alive++;
 		}
 		if (run_tree_reap(t) || alive == 0)
@@ -344,32 +182,30 @@ static void sweep(run_tree *t)
  */
 static size_t stop_pass(run_tree *t)
 {
-	DIR *d = opendir("/proc");
-	if (!d)
-		return 0;
 	run_proc *known = t->procs;
 	size_t n_known = t->n, stopped = 0;
 	t->procs = NULL;
 	t->n = t->cap = 0;
 	struct dirent *e;
-	while ((e = readdir(d))) {
+	rewinddir(t->proc);
+	while ((e = readdir(t->proc))) {
 		run_proc p;
 		if (!isdigit((unsigned char)e->d_name[0]) ||
-		    !read_stat((pid_t)atol(e->d_name), &p) || p.pid == t->self)
+		    run_tree_stat(t, (pid_t)atol(e->d_name), &p) != 1 || p.pid == t->self)
 			continue;
 		run_proc key = {.pid = p.ppid};
-		bool ours = p.ppid == t->self
-		                ? !was_before(t, p.pid)
-		                : find(t, p.ppid) ||
-		                      (known && bsearch(&key, known, n_known, sizeof key, by_pid));
-		if (!ours || !grow(t))
+		bool ours =
+		    p.ppid == t->self
+		        ? !run_tree_foreign(t, &p)
+		        : run_tree_find(t, p.ppid) ||
+		              (known && bsearch(&key, known, n_known, sizeof key, run_tree_by_pid));
+		if (!ours || !run_tree_grow(t))
 			continue;
-		if (p.state != 'T' && p.state != 't' && signal_same(&p, SIGSTOP))
+		if (p.state != 'T' && p.state != 't' && signal_same(t, &p, SIGSTOP))
 			stopped++;
 		p.ours = true;
 		t->procs[t->n++] = p;
 	}
-	closedir(d);
 	free(known);
 	return stopped;
 }
@@ -424,6 +260,26 @@ static bool gone_soon(run_tree *t)
 	return false;
 }
 
+/*
+ * How many are left, at least one where nobody can look. Blind, only children are known; but
+ * each that is killed makes its own children ours, so that sweeping them ends all the same.
+ */
+static unsigned count_left(const run_tree *t, size_t seen)
+{
+	pid_t kids[1024];
+	unsigned n = 0;
+	if (!t->blind)
+		return (unsigned)seen;
+	for (int i = run_tree_kids(t, kids, 1024) - 1; i >= 0; i--)
+		n += !run_tree_was_before(t, kids[i]);
+	return n ? n : 1;
+}
+
+unsigned run_tree_count(const run_tree *t)
+{
+	return count_left(t, t->n);
+}
+
 static unsigned kill_until(run_tree *t, int64_t until)
 {
 	int empty = 0;
@@ -438,10 +294,10 @@ static unsigned kill_until(run_tree *t, int64_t until)
 			return 0;
 		/* children of the process itself hide ECHILD: two empty passes must do */
 		empty = left == 0 ? empty + 1 : 0;
-		if (empty >= 2 && t->n_before)
+		if (empty >= 2 && t->n_before && !t->blind)
 			return 0;
 		if (sw_monotonic_ns() > until)
-			return gone_soon(t) ? 0 : (unsigned)left;
+			return gone_soon(t) ? 0 : count_left(t, left);
 		usleep(round < 20 ? 200 : 5000);
 	}
 }

@@ -1,6 +1,6 @@
 /*
  * The first exec of the wrapped command, seen by the kernel without a gap: the runner's
- * tree is followed by ptrace until another program than the runner's is executed, then
+ * tree is followed by ptrace until anything is executed after the runner itself, then
  * let go, before that program's first instruction. What runs afterwards runs untraced.
  *
  * Used only where it cannot change what happens: not over set-id runners, and without
@@ -23,6 +23,7 @@
 bool run_watch_attach(run_watch *w, pid_t pid, const sw_run_program *program)
 {
 	w->program = program;
+	w->main = pid;
 	/* a tree under the filter must not outlive who answers for it */
 	long more =
 	    w->trace ? PTRACE_O_TRACESECCOMP | PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL : 0;
@@ -92,6 +93,18 @@ static bool is_stop_signal(int sig)
 	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
 }
 
+/*
+ * The first exec of the process that was made is the runner's own. Every later one in its tree
+ * is the command's, whatever file it is: runner and command may be the same (busybox, a
+ * runner within itself), and the runners that are proved in this way start no helpers.
+ */
+static bool executes_command(run_watch *w, pid_t pid)
+{
+	bool runner = pid == w->main && !w->runner_executed;
+	w->runner_executed |= runner;
+	return !runner;
+}
+
 /* Nobody is let go: each stop is looked at and the process sent on. */
 static void traced_stop(run_watch *w, pid_t pid, int sig, int event)
 {
@@ -100,7 +113,9 @@ static void traced_stop(run_watch *w, pid_t pid, int sig, int event)
 	if (event == PTRACE_EVENT_SECCOMP) {
 		ends = run_trace_begin(w->trace, pid);
 	} else if (event == PTRACE_EVENT_EXEC) {
-		bool first = !w->seen && run_other_program_runs(pid, w->program, 0);
+		/* runners that are only traced may start helpers and themselves again */
+		bool first = executes_command(w, pid) && !w->seen &&
+		             (w->proves || run_other_program_runs(pid, w->program, 0));
 		w->seen |= first;
 		run_trace_executed(w->trace, pid, first);
 	} else if (event == PTRACE_EVENT_STOP) {
@@ -124,7 +139,7 @@ void run_watch_stopped(run_watch *w, pid_t pid, int status)
 		return;
 	}
 	newborn(w, pid, event);
-	if (event == PTRACE_EVENT_EXEC && run_other_program_runs(pid, w->program, 0)) {
+	if (event == PTRACE_EVENT_EXEC && executes_command(w, pid)) {
 		w->seen = true;
 		run_watch_let_go(w);
 	}

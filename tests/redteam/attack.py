@@ -251,6 +251,49 @@ def kill_runner():
     time.sleep(1)
 
 
+def supervisors():
+    return [pid for pid in parents() if comm(pid) == "sandwitness"]
+
+
+def term_both():
+    """Has the supervisor pass a TERM on, so that the runner's end by TERM looks like its doing."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    out(LINE)
+    for pid in supervisors():
+        kill(pid, signal.SIGTERM)
+    time.sleep(0.2)
+    for pid in reversed(runners()):
+        kill(pid, signal.SIGTERM)
+    time.sleep(1)
+
+
+def term_unseen():
+    """The same as a process that cannot be looked at, through a sender that is gone at once."""
+    libc.prctl(4, 0, 0, 0, 0)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    out(LINE)
+    above = supervisors()
+    if os.fork() == 0:
+        for pid in above:
+            kill(pid, signal.SIGTERM)
+        os._exit(0)
+    os.wait()
+    time.sleep(0.2)
+    for pid in reversed(runners()):
+        kill(pid, signal.SIGTERM)
+    time.sleep(1)
+
+
+def kill_runner_and_stay():
+    """Leaves somebody whom the supervisor must kill, so that the runner seems to be its prey too."""
+    if os.fork() == 0:
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(60)
+        os._exit(0)
+    kill_runner()
+
+
 def kill_supervisor():
     out(LINE)
     for pid in parents():

@@ -141,6 +141,9 @@ ATTACKS = [
     ("kill pid 1 of the namespace", "all", liar("kill_init"), "ok", "text", "runner_failed", "init ignores what comes from inside"),
     ("kill the parent", "pid", liar("kill_parent"), "ok", "text", "runner_failed", "the parent is init"),
     ("kill the runner", "open", liar("kill_runner"), "runner_failed", "attested", None, "the runner really was lost, over a command that ran"),
+    ("kill the runner after an order to the supervisor", "open", liar("term_both"), "runner_failed", "attested", None, "a signal that was passed on to the command is no excuse for the runner's end"),
+    ("the same by one who cannot be looked at", "open", liar("term_unseen"), "runner_failed", "attested", None, "nor is one whose sender may have been the command"),
+    ("kill the runner and leave a daemon", "open", liar("kill_runner_and_stay"), "runner_failed", "attested", None, "what is killed after the runner's end does not explain it"),
     ("ptrace the runner", "user open", liar("trace_runner"), "ok", "text", "runner_failed", "held and let go; see the limits in docs/security.md"),
 ]
 
@@ -221,7 +224,7 @@ def one(row, box, user):
     name, _, command, verdict, evidence, of_text, why = row
     who = "root" if not user else "user"
     p, v, took = under(box, command, user)
-    lost = name in ("kill the runner", "pidfd_getfd and shut down, by root")
+    lost = verdict == "runner_failed"
     good = (v.get("verdict") == (verdict or v.get("verdict")) and v.get("started") == "yes" and v.get("evidence") == evidence
             and v.get("downgrades") == [] and took < 20 and v.get("run", {}).get("status") == p.returncode)
     if v.get("verdict") == "runner_failed":
@@ -273,6 +276,30 @@ def verdict_file_in_the_workspace():
         tap.ok(ok, f"verdict file: {name} leads nowhere", p.returncode, kept[:80], p.stderr)
 
 
+def verdict_fifo_in_the_workspace():
+    """The reader of the FIFO that was there at the start gets the verdict; another FIFO keeps nobody waiting."""
+    w = os.path.join(work, "fifos")
+    os.makedirs(w)
+    ways = [("replaced by another FIFO", f"mv {w}/v {w}/old; mkfifo {w}/v", 0, True),
+            ("filled to the brim", f"exec 9<>{w}/v; head -c 65536 /dev/zero >&9; sleep 1", 1, False),
+            ("left alone", "true", 0, True), ("without a reader", "true", 2, False)]
+    for name, command, reader, served in ways:
+        for f in os.listdir(w):
+            os.unlink(os.path.join(w, f))
+        os.mkfifo(f"{w}/v")
+        # 0: reads; 1: holds it open and does not read; 2: nobody
+        fd = os.open(f"{w}/v", os.O_RDONLY | os.O_NONBLOCK) if reader < 2 else -1
+        t = time.monotonic()
+        p = subprocess.run([cli, "run", "--audit=off", "--verdict-file", f"{w}/v", "--", *BOX, "--bind", w, w, "--unshare-all",
+                            "sh", "-c", command + "; exit 5"], stdin=subprocess.DEVNULL, capture_output=True, env=env, timeout=30)
+        took = time.monotonic() - t
+        text = os.read(fd, 1 << 20) if reader == 0 else b""
+        if fd >= 0:
+            os.close(fd)
+        ok = p.returncode == 5 and took < 12 and (b'"schema"' in text) == served and (served or b"nobody read the FIFO" in p.stderr)
+        tap.ok(ok, f"verdict FIFO {name}: {'served' if served else 'given up in time'}", p.returncode, took, text[:80], p.stderr)
+
+
 def main():
     if not shutil.which("bwrap") or not usable():
         print("1..0 # SKIP no bwrap that works here")
@@ -305,6 +332,7 @@ def main():
             text_alone(row, p.stdout, p.returncode)
     supervisor_killed()
     verdict_file_in_the_workspace()
+    verdict_fifo_in_the_workspace()
 
 
 try:

@@ -185,6 +185,108 @@ static void a_program_is_looked_up_as_execvp_does(void **state)
 	free(p);
 }
 
+static void only_this_program_is_its_launcher(void **state)
+{
+	(void)state;
+	char self[4096] = "";
+	assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+	char *own[] = {self, "__landlock", "--", "true", NULL};
+	char *other[] = {"sh", "__landlock", "--", "true", NULL};
+	sw_run_shape s;
+	assert_true(sw_run_is_launcher(own, 0));
+	assert_false(sw_run_is_launcher(other, 0));
+	assert_false(sw_run_is_launcher(own, 1));
+	assert_false(sw_run_is_launcher(own, 4));
+	sw_run_detect(own, &s);
+	assert_string_equal(s.backend, "landlock");
+	assert_int_equal(s.command, 3);
+	sw_run_detect(other, &s);
+	assert_string_equal(s.backend, "none");
+}
+
+static void a_script_is_not_what_its_process_executes(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/sw-script.XXXXXX";
+	int fd = mkstemp(path);
+	assert_int_equal(write(fd, "#!/bin/sh\nexit 0 # more than a head\n", 35), 35);
+	fchmod(fd, 0755);
+	close(fd);
+	sw_run_program *p = calloc(1, sizeof *p);
+	assert_int_equal(sw_run_find_program("sh", NULL, p), 0);
+	assert_true(p->native);
+	assert_int_equal(sw_run_find_program(path, NULL, p), 0);
+	assert_false(p->native);
+	free(p);
+	unlink(path);
+}
+
+static void the_kernels_records_are_read_whole_and_nobody_elses(void **state)
+{
+	(void)state;
+#define AUDIT \
+	"audit: type=1326 audit(1764465000.123:45): auid=4294967295 uid=0 gid=0 ses=4294967295"
+#define TAIL " sig=31 arch=c000003e syscall=83 compat=0 ip=0x7f12 code=0x80000000"
+#define OOM                                                                             \
+	" total-vm:1kB, anon-rss:1kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:1kB " \
+	"oom_score_adj:0"
+	static const struct {
+		const char *record;
+		int pid; /* 0: no record of a kill */
+		const char *comm;
+	} rows[] = {
+	    {"5,1,2,-;" AUDIT " pid=77 comm=\"py\" exe=\"/usr/bin/py\"" TAIL, 77, "py"},
+	    {"5,1,2,-,caller=T77;" AUDIT " subj=unconfined pid=77 comm=\"py\" exe=\"/p\"" TAIL
+	     "\n SUBSYSTEM=x\n",
+	     77, "py"},
+	    {"5,1,2,-;" AUDIT " subj=docker-default (enforce) pid=77 comm=707920 exe=\"/p\"" TAIL,
+	     77, "py?"},
+	    {"5,1,2,-;" AUDIT " pid=77 comm=\"py\" exe=(null)" TAIL, 77, "py"},
+	    {"3,1,2,-;Out of memory: Killed process 78 (a) b)" OOM, 78, "a)?b"},
+	    {"3,1,2,-;Memory cgroup out of memory: Killed process 79 (hog)" OOM, 79, "hog"},
+	    /* a file's name in another record of the kernel's */
+	    {"6,1,2,-;z type=1326 pid=7 sig=31 syscall=83 x[7]: segfault at 0 ip 1 sp 2 error 6", 0,
+	     ""},
+	    {"6,1,2,-;x[7]: segfault at 0 in z type=1326 pid=7 sig=31 syscall=83 x[400000+1000]", 0,
+	     ""},
+	    {"6,1,2,-;x: " AUDIT " pid=77 comm=\"py\" exe=\"/p\"" TAIL, 0, ""},
+	    {"6,1,2,-;oom-kill:task=Out of memory: Killed process 7 (x)" OOM, 0, ""},
+	    /* written to /dev/kmsg: another facility */
+	    {"12,1,2,-;Out of memory: Killed process 7 (x)" OOM, 0, ""},
+	    {"13,1,2,-;" AUDIT " pid=77 comm=\"py\" exe=\"/p\"" TAIL, 0, ""},
+	    {"8,1,2,-;" AUDIT " pid=77 comm=\"py\" exe=\"/p\"" TAIL, 0, ""},
+	    /* what a process chooses does not stand in for a field */
+	    {"5,1,2,-;" AUDIT " pid=77 comm=\" pid=1 \" exe=\"/p\"" TAIL, 77, "?pid=1?"},
+	    {"5,1,2,-;" AUDIT " pid=77 comm=\"py\" exe=\"/p sig=31 syscall=1\""
+	     " sig=11 arch=c000003e syscall=83 compat=0 ip=0x7f12 code=0x0",
+	     0, ""},
+	    {"5,1,2,-;" AUDIT " subj=x (a) pid=1 comm=\"a\" exe=\"b\"" TAIL
+	     " pid=77 comm=\"py\" exe=\"/p\"" TAIL,
+	     0, ""},
+	    {"5,1,2,-;" AUDIT " subj=a b pid=1 comm=\"py\" exe=\"/p\"" TAIL, 0, ""},
+	    {"5,1,2,-;" AUDIT " pid=77 comm=\"py\"x\" exe=\"/p\"" TAIL, 0, ""},
+	    {"5,1,2,-;" AUDIT " pid=77 comm=707 exe=\"/p\"" TAIL, 0, ""},
+	    {"5,1,2,-;audit: type=1326 audit(1.2:3): pid=7 sig=31 syscall=83", 0, ""},
+	    {"5,1,2,-;" AUDIT " pid=77 comm=\"py\" exe=\"/p\" sig=31 arch=c000003e", 0, ""},
+	    {"5,1,2,-;\\x0aOut of memory: Killed process 7 (x)" OOM, 0, ""},
+	    {"5,1,2,-;line\nOut of memory: Killed process 7 (x)" OOM, 0, ""},
+	    {"3,1,2,-;Out of memory: Killed process -7 (x)" OOM, 0, ""},
+	    {"3,1,2,-;Out of memory: Killed process 7", 0, ""},
+	    {"Out of memory: Killed process 7 (x)" OOM, 0, ""},
+	    {";Out of memory: Killed process 7 (x)" OOM, 0, ""},
+	    {"", 0, ""},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		sw_run_kernel_record k;
+		bool got = run_kernel_log_parse(rows[i].record, &k);
+		if (got != (rows[i].pid > 0) ||
+		    (got && (k.pid != rows[i].pid || strcmp(k.comm, rows[i].comm) != 0)))
+			fail_msg("row %zu: %d, pid %d, %s", i, got, (int)k.pid, k.comm);
+		if (got && k.seccomp)
+			assert_int_equal(k.syscall, 83);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +296,9 @@ int main(void)
 	    cmocka_unit_test(descriptors_named_by_options_are_found),
 	    cmocka_unit_test(a_path_is_trusted_only_if_nobody_else_can_change_it),
 	    cmocka_unit_test(a_program_is_looked_up_as_execvp_does),
+	    cmocka_unit_test(the_kernels_records_are_read_whole_and_nobody_elses),
+	    cmocka_unit_test(only_this_program_is_its_launcher),
+	    cmocka_unit_test(a_script_is_not_what_its_process_executes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

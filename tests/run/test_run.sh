@@ -72,6 +72,53 @@ like "$as: --no-merge: stderr stays stderr" "$(cat "$tap_dir/err")" 'Read-only f
 is "$as: --no-merge: the verdict rests on stderr" "$(field "$v" verdict)" sandbox_denied
 is "$as: stdin is inherited" "$(echo question | run -- "${box[@]}" cat)" question
 
+# --- the command's program may be the runner's own file
+proof() { run --verdict-file "$v" -- "$@" >/dev/null 2>&1; printf '%s %s %s' "$(field "$v" verdict)" "$(field "$v" started)" "$(field "$v" evidence)"; }
+is "$as: a runner within the same runner was started" "$(proof setpriv --no-new-privs setpriv --bogus)" "ok yes text"
+is "$as: the outer one's own failure still is one" "$(proof setpriv --no-new-privs --bogus true)" "runner_failed no attested"
+is "$as: bwrap within bwrap" "$(proof bwrap --ro-bind / / bwrap --bogus)" "ok yes text"
+if [ "$(id -u)" -eq 0 ]; then
+	is "$as: unshare within unshare" "$(proof unshare --fork unshare --bogus)" "ok yes text"
+	is "$as: chroot within chroot" "$(proof chroot / chroot /nosuch)" "ok yes text"
+	is "$as: chroot's own failure" "$(proof chroot /nosuch true)" "runner_failed no attested"
+	mkdir "$tap_dir/multi"
+	if busybox=$(command -v busybox) && cp "$busybox" "$tap_dir/multi/busybox"; then
+		for name in chroot setpriv unshare sh; do ln -s busybox "$tap_dir/multi/$name"; done
+		m=$tap_dir/multi
+		is "$as: one file is runner and command" "$(proof "$m/chroot" / "$m/sh" -c 'exit 1')" "ok yes text"
+		is "$as: a file of many names that executes nothing proves nothing" \
+			"$(proof "$m/chroot" /nosuch true | cut -d' ' -f2-)" "unknown text"
+		rm "$m/chroot"
+		ln "$m/busybox" "$m/chroot"
+		is "$as: nor under a second name of its own" "$(proof "$m/chroot" /nosuch true | cut -d' ' -f2-)" "unknown text"
+	else
+		skip "$as: one file is runner and command" "no busybox here"
+	fi
+	mkdir "$tap_dir/scripts"
+	printf '#!/bin/sh\n# knows --json-status-fd\necho "bwrap: setting up uid map: Permission denied" >&2\nexit 1\n' >"$tap_dir/scripts/bwrap"
+	printf '#!/bin/sh\necho "unshare: unshare failed: Operation not permitted" >&2\nexit 1\n' >"$tap_dir/scripts/unshare"
+	chmod 755 "$tap_dir/scripts"/*
+	for name in bwrap unshare; do
+		is "$as: a script in $name's place is not taken for its command" \
+			"$(proof "$tap_dir/scripts/$name" -x true | cut -d' ' -f2-)" "unknown text"
+	done
+	is "$as: a helper of unshare's is not taken for the command" \
+		"$(proof unshare --map-users=x true | cut -d' ' -f2-)" "unknown text"
+fi
+echo 'echo "sandwitness-landlock: failed"; exit 1' >"$work/__landlock"
+is "$as: a program with the launcher's word is no launcher" "$(proof sh __landlock -- true | cut -d' ' -f2)" yes
+is "$as: its backend is none" "$(field "$v" backend)" none
+rm "$work/__landlock"
+
+# --- standard descriptors that the caller closed
+is "$as: stdin closed: the verdict's folder does not become it" \
+	"$(run --verdict-file "$v" -- sh -c 'cat; echo $?; ls -l /proc/self/fd/0 | grep -c null' <&- 2>&1)" "0
+1"
+run --verdict-file "$v" -- sh -c 'echo out && echo err >&2' >&- 2>"$tap_dir/err"
+is "$as: stdout closed: the verdict arrives, and the command can write" "$? $(field "$v" run.output_bytes)" "0 8"
+run --verdict-file "$v" -- sh -c 'echo out && echo err >&2' >"$tap_dir/out" 2>&-
+is "$as: stderr closed: all output is on stdout" "$? $(tr '\n' ' ' <"$tap_dir/out")" "0 out err "
+
 # --- exit table
 run -- sh -c 'exit 42'
 is "$as: exit: the command's" $? 42
@@ -99,6 +146,22 @@ is "$as: what cannot be recorded is not run" "$(ls "$work" | grep -c ran)" 0
 "$sw" run --db "$work" --audit=best-effort -- echo ran >"$tap_dir/out" 2>"$tap_dir/err"
 is "$as: --audit=best-effort runs it all the same" "$(cat "$tap_dir/out")" ran
 like "$as: and says that it is not recorded" "$(cat "$tap_dir/err")" 'not recorded'
+
+if command -v flock >/dev/null; then
+	locked=$tap_dir/locked.db
+	"$sw" run --db "$locked" -- true
+	( until [ -e "$work/go" ]; do sleep 0.02; done; exec flock "$locked.lock" sh -c 'touch "$1"; exec sleep 15' sh "$work/taken" ) &
+	locker=$!
+	start=$(date +%s)
+	"$sw" run --db "$locked" --deadline 2s -- sh -c 'touch go; until [ -e taken ]; do sleep 0.02; done' 2>"$tap_dir/err"
+	is "$as: a trail that stays locked: not recorded" $? 125
+	like "$as: it says so" "$(tr '\n' ' ' <"$tap_dir/err")" 'the audit trail is busy.*its end could not be recorded'
+	took=$(($(date +%s) - start))
+	if [ $took -lt 9 ]; then pass "$as: and waits no longer than the deadline allows"; else fail "$as: and waits no longer than the deadline allows" "$took s"; fi
+	kill $locker
+	wait $locker 2>/dev/null
+	rm -f go taken
+fi
 
 # --- levels
 run --requested bwrap --verdict-file "$v" -- bwrap --bind / / true 2>/dev/null
@@ -222,6 +285,32 @@ is "$as: a closed reader ends nothing" "$(run --verdict-file "$v" -- "$victim" f
 	"10
 3000000"
 
+# --- children that were there before: `job & exec sandwitness run ...`
+beside=(bash -c '(bash -c "sleep 0.2; sleep 55.5 & echo \$! >\"$0\"; sleep 0.2") >/dev/null 2>&1 & exec "$@"' "$tap_dir/beside")
+"${beside[@]}" "$sw" run --audit=off --verdict-file "$v" -- sh -c "'$victim' daemon 60; sleep 1; exit 6" 2>/dev/null
+is "$as: beside other children: the command's status, its leftover" "$? $(field "$v" run.leftovers)" "6 1"
+is "$as: an orphan of theirs is left alone" "$(kill "$(cat "$tap_dir/beside")" && echo alive)" alive
+"${beside[@]}" "$sw" run --audit=off --verdict-file "$v" -- sh -c 'trap "echo told; exit 7" TERM; touch "$1"; while :; do sleep 0.05; done' sh "$work/up" \
+	>"$tap_dir/out" 2>/dev/null &
+beside_pid=$!
+for i in $(seq 200); do [ -e "$work/up" ] && break; sleep 0.02; done
+kill -TERM $beside_pid
+wait $beside_pid
+is "$as: signals are passed on there too" "$? $(cat "$tap_dir/out")" "7 told"
+rm -f "$work/up"
+sleep 0.5
+kill "$(cat "$tap_dir/beside")" 2>/dev/null
+"${beside[@]}" "$sw" run --audit=off -- "$victim" stubborn 61 &
+beside_pid=$!
+for i in $(seq 200); do pgrep -f "$victim stubborn 61" >/dev/null && break; sleep 0.02; done
+kill -KILL $beside_pid
+wait $beside_pid 2>/dev/null
+for i in $(seq 100); do pgrep -f "$sw run --audit=off -- $victim stubborn 61" >/dev/null || break; sleep 0.02; done
+is "$as: killed, it takes run with it" "$(pgrep -cf "$sw run --audit=off -- $victim stubborn 61")" 0
+sleep 0.5
+for pid in $(pgrep -f "$victim stubborn 61"); do kill -KILL "$pid"; done
+kill "$(cat "$tap_dir/beside")" 2>/dev/null
+
 for group in /sys/fs/cgroup /sys/fs/cgroup/unified; do
 	[ "$(id -u)" -eq 0 ] && [ "$(stat -fc %T $group 2>/dev/null)" = cgroup2fs ] || continue
 	mkdir "$group/sw-test-$$" 2>/dev/null || continue
@@ -263,6 +352,9 @@ PY
 			sed -i 's#/bin/sh#/bin/nosuch#' "$runc_dir/config.json"
 			run --verdict-file "$v" -- runc run -b "$runc_dir" "sw-test2-$$" >"$tap_dir/out" 2>&1
 			is "$as: runc: no pid file, not started" "$(field "$v" verdict) $(field "$v" started)" "runner_failed no"
+			sed -i "s#/bin/nosuch#/bin/sh#; s#echo inside#rm $runc_dir/pid#" "$runc_dir/config.json"
+			run --verdict-file "$v" -- runc run -b "$runc_dir" --pid-file "$runc_dir/pid" "sw-test3-$$" >"$tap_dir/out" 2>&1
+			is "$as: runc: the caller's own pid file proves nothing" "$(field "$v" started) $(field "$v" evidence)" "unknown text"
 		else
 			skip "$as: runc: proof of start" "runc does not run here (status $status)"
 		fi
@@ -287,6 +379,11 @@ run)
 	case $* in
 	*nostart*) echo "docker: Error response from daemon: something new." >&2; exit 127 ;;
 	*lost*) kill -9 $$ ;;
+	*removes*) rm "$3"; exit 3 ;;
+	*fifo*) rm "$3"; mkfifo "$3"; exit 3 ;;
+	*linked*) rm "$3"; ln -s /etc/hostname "$3"; exit 3 ;;
+	*another*) echo fedcba9876543210 >"$3"; exit 3 ;;
+	*moved*) echo fedcba9876543210 >"$here/other"; mv "$here/other" "$3"; exit 3 ;;
 	esac
 	echo inside
 	exit 5
@@ -315,6 +412,17 @@ SH
 	echo '{"Status":"created","Running":false,"StartedAt":"0001-01-01T00:00:00Z"}' >"$fake/state"
 	is "docker: created only, not started" "$(started "$fake/docker" run nostart)" "no runner-record"
 	is "docker: also for wording that no signature knows" "$(field "$v" verdict)" runner_failed
+	mkdir -m 700 "$tap_dir/runtime"
+	export XDG_RUNTIME_DIR=$tap_dir/runtime
+	for what in removes fifo linked another moved; do
+		isnt "docker: a record that was changed ($what) never proves that nothing was started" \
+			"$(started "$fake/docker" run $what)" "no runner-record"
+		rm -f "$tap_dir/cid"
+		is "docker: the caller's own record proves nothing ($what)" \
+			"$(started "$fake/docker" run --cidfile "$tap_dir/cid" $what)" "unknown null"
+	done
+	is "docker: no folder for records is left" "$(ls "$tap_dir/runtime")" ""
+	unset XDG_RUNTIME_DIR
 	: >"$fake/state"
 	printf 'create\nstart\ndie\n' >"$fake/events"
 	is "docker: removed: the events tell" "$(started "$fake/docker" run --rm img)" "yes null"

@@ -126,17 +126,56 @@ static void signal_mask_and_dispositions_are_the_callers(void **state)
 	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, &old);
-	signal(SIGCHLD, SIG_IGN); /* as some callers leave it: the status must not be lost */
+	/* as some callers leave it: neither run nor a runner may lose a status by it */
+	signal(SIGCHLD, SIG_IGN);
 	signal(SIGUSR2, SIG_IGN);
 	memset(&s, 0, sizeof s);
 	RUN(o, &r);
 	sigprocmask(SIG_SETMASK, &old, &after);
 	assert_true(signal(SIGCHLD, SIG_DFL) == SIG_IGN);
 	signal(SIGUSR2, SIG_DFL);
-	assert_string_equal(s.text, "blocked 10\nignored 12\nblocked 15\nignored 17\n");
+	assert_string_equal(s.text, "blocked 10\nignored 12\nblocked 15\n");
 	assert_int_equal(r.exit.code, 0);
 	assert_true(sigismember(&after, SIGTERM) == 1);
 	assert_true(sigismember(&after, SIGINT) == 0);
+}
+
+static void an_ignored_sigchld_does_not_make_bwrap_wait_for_ever(void **state)
+{
+	(void)state;
+	if (!bwrap_works())
+		skip();
+	char *const argv[] = {SANDBOX, "--unshare-pid", "sh", "-c", "exit 9", NULL};
+	sw_run_options o = options_for(argv, &s);
+	o.deadline_ns = 20000 * MS;
+	signal(SIGCHLD, SIG_IGN);
+	RUN(o, &r);
+	signal(SIGCHLD, SIG_DFL);
+	assert_false(r.timed_out);
+	assert_int_equal(r.exit.code, 9);
+}
+
+/* Linux lets an argv be far longer than any table here. */
+static void an_argv_is_executed_whole_however_long(void **state)
+{
+	(void)state;
+	enum { WORDS = 70000 };
+	char **argv = calloc(WORDS + 16, sizeof *argv);
+	size_t n = 0;
+	argv[n++] = "unshare";
+	argv[n++] = "--fork";
+	argv[n++] = "sh";
+	argv[n++] = "-c";
+	argv[n++] = "echo $#";
+	argv[n++] = "sh";
+	for (size_t i = 0; i < WORDS; i++)
+		argv[n++] = "x";
+	for (size_t from = 0; from <= 2; from += 2) { /* with a runner and without */
+		sw_run_options o = options_for(argv + from, &s);
+		RUN(o, &r);
+		assert_string_equal(s.text, "70000\n");
+	}
+	free(argv);
 }
 
 static void children_the_caller_had_are_neither_reaped_nor_ended(void **state)
@@ -164,6 +203,45 @@ static void children_the_caller_had_are_neither_reaped_nor_ended(void **state)
 	kill(sleeper, SIGKILL);
 	waitpid(sleeper, &status, 0);
 	assert_int_equal(r.leftovers, 1);
+}
+
+/* An orphan of such a child comes to the subreaper, and is none of the command's. */
+static void orphans_of_children_the_caller_had_are_left_alone(void **state)
+{
+	(void)state;
+	int p[2];
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		pid_t orphan = fork();
+		if (orphan == 0) {
+			sleep(60);
+			_exit(0);
+		}
+		(void)!write(p[1], &orphan, sizeof orphan);
+		usleep(300000);
+		_exit(0);
+	}
+	pid_t orphan;
+	assert_int_equal(read(p[0], &orphan, sizeof orphan), sizeof orphan);
+	close(p[0]);
+	close(p[1]);
+	usleep(30000); /* a tick of the clock that tells starts apart */
+	char *const argv[] = {"sh", "-c", "\"$0\" daemon 60; sleep 0.6", victim(), NULL};
+	sw_run_options o = options_for(argv, &s);
+	o.grace_ns = 50 * MS;
+	RUN(o, &r);
+	char path[64], state_of = '?';
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)orphan);
+	FILE *f = fopen(path, "re");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*d %*s %c", &state_of), 1);
+	fclose(f);
+	assert_int_equal(state_of, 'S');
+	assert_int_equal(r.leftovers, 1);
+	kill(orphan, SIGKILL);
+	waitpid(child, NULL, 0);
+	waitpid(orphan, NULL, 0);
 }
 
 static void stdin_is_inherited_or_null(void **state)
@@ -276,6 +354,59 @@ static void a_stuck_reader_does_not_keep_a_deadline_from_being_met(void **state)
 	assert_true(r.timed_out);
 	assert_true(r.exit.timed_out);
 	assert_true(has_note(&r, SW_RUN_NOTE_OUTPUT_DROPPED));
+}
+
+/* The command has ended in time; its reader does not read what it left in the pipe. */
+static void a_stuck_reader_after_the_end_keeps_neither_leftovers_nor_the_deadline(void **state)
+{
+	(void)state;
+	int out[2], result;
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	char mark[64];
+	snprintf(mark, sizeof mark, "SW_TEST_STUCK=%d.%lld", getpid(),
+	         (long long)sw_monotonic_ns());
+	putenv(mark);
+	char *const argv[] = {"sh", "-c", "\"$0\" daemon 1000; \"$0\" flood 1300000", victim(),
+	                      NULL};
+	int64_t before = sw_monotonic_ns();
+	pid_t pid = in_background(argv, out[1], 2500 * MS, &result);
+	close(out[1]);
+	usleep(1800000);
+	assert_int_equal(count_marked(mark), 0);
+	take_report(result, pid);
+	assert_true(sw_monotonic_ns() - before < 3800 * MS);
+	unsetenv("SW_TEST_STUCK");
+	close(out[0]);
+	assert_false(r.timed_out);
+	assert_int_equal(r.exit.code, 0);
+	assert_int_equal(r.leftovers, 1);
+	assert_int_equal(r.output_bytes, 1300000);
+	assert_true(has_note(&r, SW_RUN_NOTE_OUTPUT_DROPPED));
+}
+
+/* Takes the right to open files from the supervisor, then leaves somebody behind. */
+static void a_supervisor_that_cannot_open_files_leaves_nobody_behind(void **state)
+{
+	(void)state;
+	if (system("command -v prlimit >/dev/null"))
+		skip();
+	char mark[64];
+	snprintf(mark, sizeof mark, "SW_TEST_BLIND=%d.%lld", getpid(),
+	         (long long)sw_monotonic_ns());
+	putenv(mark);
+	char *const argv[] = {"sh", "-c",
+	                      "prlimit --pid $PPID --nofile=0:0; setsid sh -c 'trap \"\" TERM; "
+	                      "sleep 1000 & sleep 1000' </dev/null >/dev/null 2>&1 & sleep 0.2",
+	                      NULL};
+	int result;
+	pid_t pid = in_background(argv, -1, 0, &result);
+	take_report(result, pid);
+	int alive = count_marked(mark);
+	unsetenv("SW_TEST_BLIND");
+	assert_int_equal(alive, 0);
+	assert_true(r.leftovers >= 1);
+	assert_int_equal(r.survivors, 0);
+	assert_true(has_note(&r, SW_RUN_NOTE_LEFTOVER));
 }
 
 static void a_closed_stdout_does_not_stop_the_reading(void **state)
@@ -667,11 +798,16 @@ int main(void)
 	    cmocka_unit_test(the_sandboxed_command_sees_no_descriptor_either),
 	    cmocka_unit_test(descriptors_that_bwrap_options_name_are_handed_on),
 	    cmocka_unit_test(signal_mask_and_dispositions_are_the_callers),
+	    cmocka_unit_test(an_ignored_sigchld_does_not_make_bwrap_wait_for_ever),
+	    cmocka_unit_test(an_argv_is_executed_whole_however_long),
 	    cmocka_unit_test(children_the_caller_had_are_neither_reaped_nor_ended),
+	    cmocka_unit_test(orphans_of_children_the_caller_had_are_left_alone),
 	    cmocka_unit_test(stdin_is_inherited_or_null),
 	    cmocka_unit_test(no_merge_leaves_stdout_alone_and_reads_stderr),
 	    cmocka_unit_test(a_slow_reader_gets_every_byte),
 	    cmocka_unit_test(a_stuck_reader_does_not_keep_a_deadline_from_being_met),
+	    cmocka_unit_test(a_stuck_reader_after_the_end_keeps_neither_leftovers_nor_the_deadline),
+	    cmocka_unit_test(a_supervisor_that_cannot_open_files_leaves_nobody_behind),
 	    cmocka_unit_test(a_closed_stdout_does_not_stop_the_reading),
 	    cmocka_unit_test(a_gibibyte_takes_no_more_memory_than_ten_mebibytes),
 	    cmocka_unit_test(a_writer_that_stays_is_drained_for_the_time_given_then_cut),
