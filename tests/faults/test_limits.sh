@@ -43,7 +43,8 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	cp "$SANDWITNESS" "$tap_dir/sw"
 	chmod 755 "$tap_dir" "$tap_dir/sw"
 	mkdir -m 777 "$tap_dir/nobody"
-	as="setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=$tap_dir/nobody XDG_STATE_HOME=$tap_dir/nobody XDG_CONFIG_HOME=$tap_dir/nobody"
+	uid=$((60000 + $$ % 5000)) # who has no other processes
+	as="setpriv --reuid=$uid --regid=$uid --clear-groups env HOME=$tap_dir/nobody XDG_STATE_HOME=$tap_dir/nobody XDG_CONFIG_HOME=$tap_dir/nobody"
 	timeout 20 prlimit --nproc=1 $as "$tap_dir/sw" run --audit=off -- sh -c 'echo ran' >"$tap_dir/out" 2>"$tap_dir/err"
 	status=$?
 	if [ "$(out)" = ran ]; then
