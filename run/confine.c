@@ -252,17 +252,15 @@ static bool granted_by_name(const sw_confine_policy *p, const char *path)
 	return false;
 }
 
-/* What a grant costs. A container is run by the daemon whose socket would be shown. */
-static void give_away(cf_build *b, const cf_builder *with, const char *path)
+/* What a grant costs. */
+static void give_away(cf_build *b, const char *path)
 {
 	const sw_confine_host *host = b->policy->host;
-	bool sockets =
-	    sw_path_daemon_socket(path) ||
-	    (with->client && (sw_path_covers(path, "/run") || sw_path_covers(path, "/var/run")));
-	if (sw_path_private(path, host ? host->home : NULL))
+	if (sw_path_private(path, host ? host->home : NULL) ||
+	    (host && host->env_home && sw_path_private(path, host->env_home)) ||
+	    (host && host->uid == 0 && (!strcmp(path, "/") || sw_place_of(path, SW_PLACE_SECRET))))
 		b->gives_away |= SW_G(FS_READ);
-	if (sockets)
-		b->gives_away |= SW_GUARANTEES_ISOLATING;
+	b->gives_away |= sw_place_loses(path);
 }
 
 static int gather_mounts(cf_build *b, const cf_builder *with)
@@ -284,14 +282,14 @@ static int gather_mounts(cf_build *b, const cf_builder *with)
 		mount_add(b, CF_TMPFS, "/tmp");
 	}
 	mount_add(b, p->mode == SW_MODE_WORKSPACE_WRITE ? CF_RW : CF_RO, p->workspace);
-	give_away(b, with, p->workspace);
+	give_away(b, p->workspace);
 	for (size_t i = 0; i < p->n_readable; i++) {
 		mount_add(b, CF_RO, p->readable[i]);
-		give_away(b, with, p->readable[i]);
+		give_away(b, p->readable[i]);
 	}
 	for (size_t i = 0; i < p->n_writable; i++) {
 		mount_add(b, CF_RW, p->writable[i]);
-		give_away(b, with, p->writable[i]);
+		give_away(b, p->writable[i]);
 	}
 	for (size_t i = 0; i < masks; i++)
 		if (!granted_by_name(p, p->host->masks[i]))

@@ -82,7 +82,7 @@ static bool proc_link(const char *path)
 	if (strncmp(path, "/proc/", 6) != 0)
 		return false;
 	const char *rest = strchr(path + 6, '/');
-	static const char *const links[] = {"root", "cwd", "fd", "task", "map_files"};
+	static const char *const links[] = {"root", "cwd", "fd", "task", "map_files", "exe"};
 	for (size_t i = 0; rest && i < sizeof(links) / sizeof(*links); i++) {
 		size_t n = strlen(links[i]);
 		if (!strncmp(rest + 1, links[i], n) && (rest[1 + n] == '\0' || rest[1 + n] == '/'))
@@ -169,23 +169,4 @@ bool sw_path_system(const char *path, const char *home)
 	/* A whole home: /home/x, or the caller's own. */
 	const char *rest = in_home(path, home);
 	return (rest && !*rest) || (home && *home == '/' && sw_path_covers(path, home));
-}
-
-bool sw_path_daemon_socket(const char *path)
-{
-	static const char *const below[] = {
-	    "/run/docker", "/run/containerd",      "/run/podman",
-	    "/run/dbus",   "/run/systemd/private", "/run/user",
-	    "/run/crio",   "/run/libvirt",         "/run/docker.sock"};
-	if (any_covers(LIST_N(below), path))
-		return true;
-	if (!strncmp(path, "/var/", 5) && any_covers(LIST_N(below), path + 4))
-		return true;
-	static const char *const names[] = {"docker.sock", "podman.sock", "containerd.sock",
-	                                    "crio.sock", "system_bus_socket"};
-	const char *leaf = strrchr(path, '/');
-	for (size_t i = 0; leaf && i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(leaf + 1, names[i]))
-			return true;
-	return false;
 }
