@@ -44,8 +44,8 @@ static bool resolve(void *ctx, const char *path, char *out, size_t n)
 	return false;
 }
 
-/* Deep enough for /run/user/1000/systemd/private. More than this is taken for one. */
-#define LOOK_DEPTH 5
+/* Deep enough for /run/user/1000/systemd/private. More entries than this are taken for one. */
+#define LOOK_DEPTH 6
 #define LOOK_ENTRIES 4096
 
 static bool find_socket(int at, const char *name, int depth, int *left)
@@ -63,7 +63,7 @@ static bool find_socket(int at, const char *name, int depth, int *left)
 	if (fd < 0) /* a folder that can be searched but not listed hides names, not sockets */
 		return faccessat(at, name, X_OK, AT_EACCESS) == 0;
 	DIR *d = depth < LOOK_DEPTH ? fdopendir(fd) : NULL;
-	bool found = !d;
+	bool found = false;
 	if (!d)
 		close(fd);
 	for (struct dirent *e; d && !found && (e = readdir(d));)
@@ -74,11 +74,11 @@ static bool find_socket(int at, const char *name, int depth, int *left)
 	return found;
 }
 
-static bool has_socket(void *ctx, const char *path)
+static bool has_socket(void *ctx, const char *path, bool near)
 {
 	(void)ctx;
 	int left = LOOK_ENTRIES;
-	return find_socket(AT_FDCWD, path, 0, &left);
+	return find_socket(AT_FDCWD, path, near ? LOOK_DEPTH - 2 : 0, &left);
 }
 
 /* ---- descriptors ---- */
@@ -232,6 +232,17 @@ static bool engine_elsewhere(void)
 	return false;
 }
 
+static bool no_userns(void)
+{
+	int max = 1;
+	FILE *f = fopen("/proc/sys/user/max_user_namespaces", "re");
+	if (!f || fscanf(f, "%d", &max) != 1)
+		max = access("/proc/self/ns/user", F_OK) == 0;
+	if (f)
+		fclose(f);
+	return max == 0;
+}
+
 void run_host_look(run_host *h, const run_cli_options *o, char *const *argv)
 {
 	memset(h, 0, sizeof *h);
@@ -252,6 +263,7 @@ void run_host_look(run_host *h, const run_cli_options *o, char *const *argv)
 	                           .uid = (long)geteuid(),
 	                           .engine_elsewhere = engine_elsewhere(),
 	                           .supervised = true,
+	                           .no_userns = no_userns(),
 	                           .terminal = terminal(o),
 	                           .resolve = resolve,
 	                           .has_socket = has_socket};

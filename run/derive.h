@@ -49,6 +49,7 @@ typedef struct sw_derive_options {
 	long uid;        /* of the caller; SW_DERIVE_UID_UNKNOWN: not known */
 	bool supervised; /* sandwitness runs it: the tree ends at the deadline whatever the options
 	                  */
+	bool no_userns;  /* this kernel makes no user namespaces: bwrap may do without */
 	bool setid_runner;           /* bwrap is set-uid: it implies no user namespace */
 	bool engine_elsewhere;       /* docker's or podman's host may be another one */
 	sw_derive_terminal terminal; /* of the session, or inherited */
@@ -60,9 +61,9 @@ typedef struct sw_derive_options {
 	/* As realpath(): follows links, `..` after them, and writes the canonical path. False
 	 * with errno 0, ENOENT or ENOTDIR: does not exist; else: cannot be told. NULL: by text. */
 	bool (*resolve)(void *ctx, const char *path, char *out, size_t n);
-	/* Whether this user reaches a socket or FIFO that is `path` or lies below it. NULL: the
-	 * table of places decides. */
-	bool (*has_socket)(void *ctx, const char *path);
+	/* Whether this user reaches a socket or FIFO that is `path` or lies below it (near: in it
+	 * or in a folder of it). NULL: the table of places decides. */
+	bool (*has_socket)(void *ctx, const char *path, bool near);
 	void *ctx;
 } sw_derive_options;
 #define SW_DERIVE_UID_UNKNOWN (-1L)

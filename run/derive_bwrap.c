@@ -195,8 +195,9 @@ static void capabilities(bw *b)
 {
 	dv *d = b->d;
 	bool kept = d->opts->uid == 0 && !b->drop_all && !b->own_uid;
+	bool userns = b->user && !d->opts->no_userns;
 	/* without a user namespace they are those of the host: modules, devices, namespaces */
-	uint32_t loses = b->user ? SW_G(FS_WRITE) | SW_G(FS_READ) : DV_ESCAPE;
+	uint32_t loses = userns ? SW_G(FS_WRITE) | SW_G(FS_READ) : DV_ESCAPE;
 	if (b->add_caps)
 		dv_lose(d, d->opts->uid == 0 ? loses : SW_G(FS_WRITE) | SW_G(FS_READ),
 		        "--cap-add: the command can change the sandbox's mounts");
@@ -206,7 +207,7 @@ static void capabilities(bw *b)
 		        "sandbox writable");
 	/* /proc/PID/root of a process of the same user leads out, unless it is of another user
 	 * namespace. One is implied for a plain user where bwrap is not set-uid. */
-	bool same_ns = !b->user && (d->opts->uid == 0 || d->opts->setid_runner);
+	bool same_ns = !userns && (d->opts->uid == 0 || d->opts->setid_runner);
 	if (same_ns && ((b->proc && !b->pid) || dv_shows_proc(d)))
 		dv_lose(d, SW_G(FS_WRITE) | SW_G(FS_READ),
 		        "no --unshare-user: the host's processes in /proc lead out of the sandbox");

@@ -9,7 +9,8 @@ typedef struct eng {
 	bool podman;
 	bool network_none, network_other, privileged, detach, read_only, rootfs;
 	bool memory, swap_open, pids;
-	bool plain_user, groups, no_new_privs;
+	bool plain_user, no_new_privs;
+	bool groups; /* or capabilities: more rights than those of the user */
 	const char *workdir;
 } eng;
 

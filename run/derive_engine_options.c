@@ -202,6 +202,7 @@ static void cap_one(eng *e, const char *v)
 	while (n && strchr(blanks, v[n - 1]))
 		n--;
 	snprintf(name, sizeof(name), "%.*s", (int)n, v);
+	e->groups = true; /* a plain user may have it as well */
 	if (n >= sizeof(name) ||
 	    !dv_cap_harmless(name, harmless, sizeof(harmless) / sizeof(*harmless)))
 		dv_lose(e->d, DV_ESCAPE, "--cap-add %.60s: strong enough to leave the container",

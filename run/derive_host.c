@@ -356,9 +356,11 @@ static bool place_is_there(const dv *d, const sw_place *p)
 {
 	if (p->kind == SW_PLACE_SHARED)
 		return true;
-	if (d->opts->has_socket && !d->engine)
-		return !(p->rare && d->sockets_apart) && d->opts->has_socket(d->opts->ctx, p->path);
-	return !p->rare;
+	/* root's daemon reaches more than this user does */
+	if (!d->opts->has_socket || (d->engine && !p->rare))
+		return !p->rare;
+	return !(p->rare && d->sockets_apart) &&
+	       d->opts->has_socket(d->opts->ctx, p->path, p->only_whole);
 }
 
 static void judge_places(dv *d, const dv_mount *m)
@@ -378,7 +380,7 @@ static void judge_places(dv *d, const dv_mount *m)
 		const sw_place *p = &sw_places[i];
 		bool opens = p->kind == SW_PLACE_SOCKET || p->kind == SW_PLACE_SHARED;
 		if (!opens || p->only_inside || !p->loses || !shows(d, &at, p->path) ||
-		    sw_path_covers(p->path, at.source) || !place_is_there(d, p))
+		    (!p->only_whole && sw_path_covers(p->path, at.source)) || !place_is_there(d, p))
 			continue;
 		dv_lose(d, p->loses, "%.60s of the host is reached through %.80s", p->path,
 		        m->source);

@@ -131,6 +131,25 @@ bool sw_path_private(const char *path, const char *home)
 	                                      ".codex",
 	                                      ".gem/credentials",
 	                                      ".terraform.d",
+	                                      ".authinfo",
+	                                      ".boto",
+	                                      ".cache/huggingface",
+	                                      ".fetchmailrc",
+	                                      ".gradle/gradle.properties",
+	                                      ".local/share/kwalletd",
+	                                      ".m2/settings.xml",
+	                                      ".msmtprc",
+	                                      ".my.cnf",
+	                                      ".mysql_history",
+	                                      ".pgpass",
+	                                      ".pki",
+	                                      ".psql_history",
+	                                      ".python_history",
+	                                      ".s3cfg",
+	                                      ".smbcredentials",
+	                                      ".thunderbird",
+	                                      ".vault-token",
+	                                      ".zsh_history",
 	                                      "Library"};
 	static const char *const files[] = {"/etc/shadow", "/etc/gshadow", "/etc/ssl/private",
 	                                    "/etc/shadow-", "/etc/gshadow-"};
@@ -146,7 +165,7 @@ bool sw_path_private(const char *path, const char *home)
 	if (!*rest)
 		return true;
 	for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++)
-		if (sw_path_covers(entries[i], rest + 1))
+		if (sw_path_covers(entries[i], rest + 1) || sw_path_covers(rest + 1, entries[i]))
 			return true;
 	return false;
 }

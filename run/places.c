@@ -12,26 +12,26 @@
 #define READ SW_G(FS_READ)
 #define WRITE SW_G(FS_WRITE)
 
-#define SOCKET(path, loses)                                \
-	{                                                  \
-		path, SW_PLACE_SOCKET, loses, false, false \
+#define SOCKET(path, loses)                                       \
+	{                                                         \
+		path, SW_PLACE_SOCKET, loses, false, false, false \
 	}
-#define RARE(path, loses)                                 \
-	{                                                 \
-		path, SW_PLACE_SOCKET, loses, false, true \
+#define RARE(path, loses)                                        \
+	{                                                        \
+		path, SW_PLACE_SOCKET, loses, false, false, true \
 	}
-#define LATER(path)                                       \
-	{                                                 \
-		path, SW_PLACE_LATER, WRITE, false, false \
+#define LATER(path)                                              \
+	{                                                        \
+		path, SW_PLACE_LATER, WRITE, false, false, false \
 	}
-#define SECRET(path)                                      \
-	{                                                 \
-		path, SW_PLACE_SECRET, READ, false, false \
+#define SECRET(path)                                             \
+	{                                                        \
+		path, SW_PLACE_SECRET, READ, false, false, false \
 	}
 
 const sw_place sw_places[] = {
     /* What is in /run and is not known belongs to some daemon. */
-    {"/run", SW_PLACE_SOCKET, OUT, true, false},
+    {"/run", SW_PLACE_SOCKET, OUT, true, false, false},
     SOCKET("/run/docker.sock", OUT),
     SOCKET("/run/docker", OUT),
     SOCKET("/run/containerd", OUT),
@@ -67,7 +67,7 @@ const sw_place sw_places[] = {
     SOCKET("/run/media", 0),
     SOCKET("/run/udev/data", 0),
     SOCKET("/run/utmp", 0),
-    SOCKET("/run/secrets", 0),
+    SOCKET("/run/secrets", READ),
     SOCKET("/run/shm", IPC),
     SOCKET("/var/lib/lxd", OUT),
     SOCKET("/var/snap/lxd", OUT),
@@ -78,9 +78,11 @@ const sw_place sw_places[] = {
     SOCKET("/var/lib/containerd", OUT),
     RARE("/tmp/.X11-unix", OUT), /* types into any window */
     RARE("/tmp/.ICE-unix", OUT),
+    /* tmux, screen, agents, editors: names that nobody can list */
+    {"/tmp", SW_PLACE_SOCKET, OUT, false, true, true},
 
-    {"/dev/shm", SW_PLACE_SHARED, IPC, false, false},
-    {"/dev/mqueue", SW_PLACE_SHARED, IPC, false, false},
+    {"/dev/shm", SW_PLACE_SHARED, IPC, false, false, false},
+    {"/dev/mqueue", SW_PLACE_SHARED, IPC, false, false, false},
 
     LATER("/var/spool/cron"),
     LATER("/var/spool/at"),
@@ -164,7 +166,7 @@ const sw_place *sw_place_of(const char *path, sw_place_kind kind)
 	path = sw_place_alias(path, alias, sizeof(alias));
 	for (size_t i = 0; i < sw_places_n; i++) {
 		const sw_place *p = &sw_places[i];
-		if (p->kind == kind && sw_path_covers(p->path, path) &&
+		if (p->kind == kind && !p->only_whole && sw_path_covers(p->path, path) &&
 		    (!found || strlen(p->path) > strlen(found->path)))
 			found = p;
 	}

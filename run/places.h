@@ -23,6 +23,8 @@ typedef struct sw_place {
 	/* Only what lies in it counts, not a folder above it: the others say more exactly what
 	 * is there. */
 	bool only_inside;
+	/* The other way round: many things lie in it, only all of it gives something away. */
+	bool only_whole;
 	/* Not there on most hosts, and in a folder that is often shared: a bind of the folder
 	 * counts only where a look at the host shows it. */
 	bool rare;

@@ -190,6 +190,11 @@ static void bwrap_reads(void **state)
 	    {BASE "--symlink z /x/l --bind /etc /x/l/y --tmpfs /x sh", "", "fs_write"},
 	    {BASE "--ro-bind /home/u/.ssh /keys sh", "", "fs_read"},
 	    {BASE "--ro-bind /home/u/.aws/credentials /c sh", "", "fs_read"},
+	    {BASE "--ro-bind /home/u/.local /c sh", "", "fs_read"},
+	    {BASE "--ro-bind /home/u/.cargo /c sh", "", "fs_read"},
+	    {BASE "--ro-bind /home/u/.local/share/x /c sh", "fs_read", ""},
+	    {BASE "--ro-bind /home/u/.pgpass /c sh", "", "fs_read"},
+	    {BASE "--ro-bind /run/secrets /c sh", "fs_write", "fs_read"},
 	    {BASE "--ro-bind /root /r sh", "", "fs_read"},
 	    {BASE "--ro-bind /proc/self/root/home /r sh", "", "fs_read"},
 	    {BASE "--ro-bind /usr /usr --ro-bind /etc /etc sh", "fs_read", ""},
@@ -452,6 +457,36 @@ static bool a_tree(void *ctx, const char *path, char *out, size_t n)
 	return false;
 }
 
+static bool x11_and_tmux(void *ctx, const char *path, bool near)
+{
+	(void)ctx;
+	return !strcmp(path, near ? "/tmp" : "/tmp/.X11-unix");
+}
+
+/* Where the host can be looked at, only what is there counts. */
+static void sockets_that_are_there(void **state)
+{
+	(void)state;
+	sw_derive_options o = user;
+	o.has_socket = x11_and_tmux;
+	const row rows[] = {
+	    {BASE "--ro-bind / / --dev /dev --tmpfs /home --tmpfs /tmp sh",
+	     "fs_write,fs_read,network,ipc", ""},
+	    {BASE "--ro-bind / / --dev /dev --tmpfs /home sh", "", "fs_write,network"},
+	    {BASE "--bind /tmp /tmp sh", "", "fs_write,network"},
+	    {BASE "--bind /tmp/x /tmp sh", "fs_write,network", ""},
+	    {BASE "--ro-bind /tmp/.X11-unix/X0 /x sh", "", "fs_write,network"},
+	    {RUN "-v /tmp:/x debian", "", "fs_write,network"},
+	    /* Landlock leaves sockets alone, whatever is granted */
+	    {"sandwitness __landlock --rw /tmp -- sh", "fs_write", ""},
+	};
+	check(rows, sizeof(rows) / sizeof(*rows), &o);
+	o = root;
+	o.no_userns = true;
+	const row no[] = {{"bwrap --unshare-all --ro-bind /usr /usr sh", "", "network,pid"}};
+	check(no, 1, &o);
+}
+
 static void dots_after_links(void **state)
 {
 	(void)state;
@@ -606,6 +641,9 @@ static void container_mounts(void **state)
 	     "fs_write,fs_read", ""},
 	    {RUN "-v /etc:/x:ro --user 1000:42 --security-opt no-new-privileges debian", "",
 	     "fs_read"},
+	    {RUN "-v /etc:/x:ro --user 1000:1000 --security-opt no-new-privileges "
+	         "--cap-add dac_override debian",
+	     "fs_write", "fs_read"},
 	    {RUN "-v /etc:/x:ro --user u --security-opt no-new-privileges debian", "", "fs_read"},
 	    {"podman run --network none -v /etc:/x:ro debian", "fs_write,fs_read", ""},
 	    /* rw, another owner and named layers write on the host */
@@ -850,6 +888,7 @@ int main(void)
 	    cmocka_unit_test(landlock),
 	    cmocka_unit_test(dots_after_links),
 	    cmocka_unit_test(doubt),
+	    cmocka_unit_test(sockets_that_are_there),
 	    cmocka_unit_test(containers),
 	    cmocka_unit_test(container_mounts),
 	    cmocka_unit_test(not_to_be_judged),

@@ -88,7 +88,7 @@ install -m 757 "$(type -P true)" other/bwrap
 is "$as: a runner that others can write proves nothing" "$(level -- other/bwrap "${box[@]:1}" true </dev/null)" unknown
 is "$as: nor one behind such a program" "$(install -m 757 "$(type -P env)" other/env
 	level -- other/env "${box[@]}" true </dev/null)" unknown
-"$sw" run --audit=off --quiet --minimum fs_write,network -- other/bwrap --unshare-all touch "$place/ran" </dev/null 2>/dev/null
+"$sw" run --audit=off --quiet --minimum fs_write,network -- other/bwrap "${box[@]:1}" touch "$place/ran" </dev/null 2>/dev/null
 is "$as: and does not meet a minimum" "$? $(ls "$place/ran" 2>/dev/null)" "125 "
 
 # --- the terminal
