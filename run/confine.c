@@ -252,13 +252,26 @@ static bool granted_by_name(const sw_confine_policy *p, const char *path)
 	return false;
 }
 
+/* What only root can read. That of /etc is masked, unless it is granted by name. */
+static bool shows_secret(const char *path, bool masked)
+{
+	if (!strcmp(path, "/") || sw_place_of(path, SW_PLACE_SECRET))
+		return true;
+	for (size_t i = 0; i < sw_places_n; i++)
+		if (sw_places[i].kind == SW_PLACE_SECRET &&
+		    sw_path_covers(path, sw_places[i].path) &&
+		    !(masked && sw_path_covers("/etc", sw_places[i].path)))
+			return true;
+	return false;
+}
+
 /* What a grant costs. */
-static void give_away(cf_build *b, const char *path)
+static void give_away(cf_build *b, const cf_builder *with, const char *path)
 {
 	const sw_confine_host *host = b->policy->host;
 	if (sw_path_private(path, host ? host->home : NULL) ||
 	    (host && host->env_home && sw_path_private(path, host->env_home)) ||
-	    (host && host->uid == 0 && (!strcmp(path, "/") || sw_place_of(path, SW_PLACE_SECRET))))
+	    (host && host->uid == 0 && shows_secret(path, with->base_mounts)))
 		b->gives_away |= SW_G(FS_READ);
 	b->gives_away |= sw_place_loses(path);
 }
@@ -282,14 +295,14 @@ static int gather_mounts(cf_build *b, const cf_builder *with)
 		mount_add(b, CF_TMPFS, "/tmp");
 	}
 	mount_add(b, p->mode == SW_MODE_WORKSPACE_WRITE ? CF_RW : CF_RO, p->workspace);
-	give_away(b, p->workspace);
+	give_away(b, with, p->workspace);
 	for (size_t i = 0; i < p->n_readable; i++) {
 		mount_add(b, CF_RO, p->readable[i]);
-		give_away(b, p->readable[i]);
+		give_away(b, with, p->readable[i]);
 	}
 	for (size_t i = 0; i < p->n_writable; i++) {
 		mount_add(b, CF_RW, p->writable[i]);
-		give_away(b, p->writable[i]);
+		give_away(b, with, p->writable[i]);
 	}
 	for (size_t i = 0; i < masks; i++)
 		if (!granted_by_name(p, p->host->masks[i]))

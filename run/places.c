@@ -105,6 +105,10 @@ const sw_place sw_places[] = {
     LATER("/var/db/sudo"),
 
     /* Root: every file of a service, and these of the system. */
+    {"/media", SW_PLACE_SECRET, READ, false, true, false},
+    {"/mnt", SW_PLACE_SECRET, READ, false, true, false},
+    {"/srv", SW_PLACE_SECRET, READ, false, true, false},
+    {"/var/tmp", SW_PLACE_SECRET, READ, false, true, false},
     SECRET("/boot"),
     SECRET("/run/secrets"),
     SECRET("/var/backups"),

@@ -219,6 +219,8 @@ static void bwrap_reads(void **state)
 	    {BASE "--ro-bind /etc/shadow /x sh", "", "fs_read"},
 	    {BASE "--ro-bind /var/lib/x /x sh", "fs_write", "fs_read"},
 	    {BASE "--ro-bind /boot /b sh", "fs_write", "fs_read"},
+	    {BASE "--ro-bind /srv /b sh", "fs_write", "fs_read"},
+	    {BASE "--ro-bind /srv/x /b sh", "fs_write,fs_read", ""},
 	};
 	check(as_root, sizeof(as_root) / sizeof(*as_root), &root);
 }
