@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +17,27 @@
 
 /* ---- paths ---- */
 
+/* openat2() without links of /proc; ENOSYS where there is none. */
+static long open_path(const char *path)
+{
+#ifdef SYS_openat2
+	struct {
+		uint64_t flags, mode, resolve;
+	} how = {O_PATH | O_CLOEXEC, 0, 0x02 /* RESOLVE_NO_MAGICLINKS */};
+	return syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+#else
+	(void)path;
+	errno = ENOSYS;
+	return -1;
+#endif
+}
+
 /* realpath(), but links of /proc are not followed: they lead elsewhere for another process. */
 static bool resolve(void *ctx, const char *path, char *out, size_t n)
 {
 	(void)ctx;
 	char full[PATH_MAX], link[64];
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
-	long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+	long fd = open_path(path);
 	if (fd < 0 && errno != ENOSYS && errno != EPERM)
 		return false;
 	if (fd >= 0) {
@@ -55,11 +68,15 @@ static bool find_socket(int at, const char *name, int depth, int *left)
 		return true;
 	if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW))
 		return errno != ENOENT && errno != EACCES && errno != ENOTDIR;
+	/* a link counts for the socket that it leads to; only the place itself is entered by one */
+	bool link = S_ISLNK(st.st_mode);
+	if (link && fstatat(at, name, &st, 0))
+		return false;
 	if (S_ISSOCK(st.st_mode) || S_ISFIFO(st.st_mode))
 		return faccessat(at, name, W_OK, AT_EACCESS) == 0;
-	if (!S_ISDIR(st.st_mode))
+	if (!S_ISDIR(st.st_mode) || (link && at != AT_FDCWD))
 		return false;
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0) /* a folder that can be searched but not listed hides names, not sockets */
 		return faccessat(at, name, X_OK, AT_EACCESS) == 0;
 	DIR *d = depth < LOOK_DEPTH ? fdopendir(fd) : NULL;
@@ -216,6 +233,12 @@ static void mounts(run_host *h)
 
 /* ---- all of it ---- */
 
+static bool is_set(const char *name)
+{
+	const char *v = getenv(name);
+	return v && *v;
+}
+
 static bool engine_elsewhere(void)
 {
 	static const char *const hosts[] = {"DOCKER_HOST", "CONTAINER_HOST"};
@@ -227,7 +250,7 @@ static bool engine_elsewhere(void)
 			return true;
 	}
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (getenv(names[i]) && *getenv(names[i]))
+		if (is_set(names[i]))
 			return true;
 	return false;
 }
@@ -312,6 +335,6 @@ void run_host_doubt(const run_host *h, const run_cli_options *o, char *const *ar
 			sw_derived_doubt(d, "%.150s is looked for in another folder", name);
 	}
 	for (size_t i = 0; i < sizeof steering / sizeof steering[0]; i++)
-		if (!strcmp(d->backend, "podman") && getenv(steering[i]) && *getenv(steering[i]))
+		if (!strcmp(d->backend, "podman") && is_set(steering[i]))
 			sw_derived_doubt(d, "%s names settings that are not read", steering[i]);
 }
