@@ -311,6 +311,15 @@ void run_host_free(run_host *h)
 	free(h->mounted);
 }
 
+/* An entry of PATH that means another folder after --cwd. */
+static bool path_is_relative(void)
+{
+	for (const char *p = getenv("PATH"); p; p = strchr(p, ':') ? strchr(p, ':') + 1 : NULL)
+		if (*p != '/')
+			return true;
+	return false;
+}
+
 static bool is_self(const sw_run_program *p)
 {
 	struct stat st;
@@ -331,7 +340,7 @@ void run_host_doubt(const run_host *h, const run_cli_options *o, char *const *ar
 			sw_derived_doubt(d, "%.150s is not root's alone: its name proves nothing",
 			                 p.untrusted_path[0] ? p.untrusted_path : p.path);
 		/* the program before it looks from the folder that it is started in */
-		else if (i && o->cwd && strchr(name, '/') && name[0] != '/')
+		else if (i && o->cwd && name[0] != '/' && (strchr(name, '/') || path_is_relative()))
 			sw_derived_doubt(d, "%.150s is looked for in another folder", name);
 	}
 	for (size_t i = 0; i < sizeof steering / sizeof steering[0]; i++)

@@ -115,7 +115,10 @@ static void judge(eng *e)
 void dv_read_engine(dv *d, size_t at)
 {
 	eng e = {.d = d, .podman = !strcmp(d->out->backend, "podman")};
+	const char *program = strrchr(d->argv[at - 1], '/');
+	program = program ? program + 1 : d->argv[at - 1];
 	d->engine = true;
+	d->elsewhere = d->opts->engine_elsewhere || !strcmp(program, "podman-remote");
 	size_t i = read_options(&e, dv_engine_global, at);
 	if (i < d->argc && !strcmp(d->argv[i], "container"))
 		i++;
@@ -141,7 +144,7 @@ void dv_read_engine(dv *d, size_t at)
 	 * user's podman maps it to that user, nor with a number for a user that cannot become
 	 * root again by a set-uid program of the image.
 	 */
-	bool mapped = e.podman && d->opts->uid > 0;
+	bool mapped = e.podman && d->opts->uid > 0 && !d->elsewhere;
 	d->reads_all = !mapped && !(e.plain_user && !e.groups && e.no_new_privs);
 	dv_mounts_judge(d);
 	dv_descriptors_judge(d, 3);

@@ -37,7 +37,7 @@ static void bind_mount(dv *d, bool ro, const char *source, const char *target)
 		dv_unknown(d, "\"%.100s\" is not a path to mount", source);
 		return;
 	}
-	if (d->opts->engine_elsewhere || d->elsewhere)
+	if (d->elsewhere)
 		dv_lose(d, DV_ESCAPE,
 		        "%.80s on %.60s: the engine may run on another host, or for another user",
 		        source, target);
@@ -97,7 +97,7 @@ static void bind_with(dv *d, const char *source, const char *target, const char 
 	if (o.overlay) {
 		/* a throw-away layer, unless its folders are named */
 		dv_mount_add(d, DV_RO, source, target, DV_SAME);
-		if (d->opts->engine_elsewhere || d->elsewhere)
+		if (d->elsewhere)
 			bind_mount(d, false, source, target);
 		if (o.upper[0])
 			bind_mount(d, false, o.upper, target);

@@ -657,6 +657,9 @@ static void container_mounts(void **state)
 	    {RUN "-v /sys:/s:ro debian", "", "fs_write"},
 	    {RUN "-v /run/systemd:/x debian", "", "network,pid"},
 	    {"docker --context x run --network none -v /w:/w debian", "", "fs_write,fs_read"},
+	    {"docker -H tcp://h run --network none -v /w:/w debian", "", "fs_write,fs_read"},
+	    {"podman -r run --network none -v /w:/w debian", "", "fs_write,fs_read"},
+	    {"podman-remote run --network none -v /w:/w debian", "", "fs_write,fs_read"},
 	    {RUN "-v /home/u/.ssh:/k:ro debian", "fs_write", "fs_read"},
 	    {RUN "-v /var/run/docker.sock:/s debian", "", "fs_write,fs_read,network,pid"},
 	    {RUN "-v /var/run:/s:ro debian", "", "fs_write"},
@@ -857,7 +860,36 @@ static void any_argv(void **state)
 	                                    ":",
 	                                    "--tmpfs",
 	                                    "../../..",
-	                                    "--unshare-all"};
+	                                    "--unshare-all",
+	                                    "--symlink",
+	                                    "--hide",
+	                                    "--dev-try",
+	                                    "--dev-bind",
+	                                    "--ro-bind-try",
+	                                    "l/../.ssh",
+	                                    "/w/l/..",
+	                                    "/run",
+	                                    "--tmpfs",
+	                                    "--user",
+	                                    "1:100",
+	                                    "--log-opt",
+	                                    "path=x",
+	                                    "--out",
+	                                    "-v",
+	                                    "a:b:O,upperdir=/x,workdir=",
+	                                    "type=bind,src=.,dst=/x,ro",
+	                                    "--proc",
+	                                    "/proc/self/fd/0",
+	                                    "--uid"};
+	const sw_derive_fd fds[] = {{.fd = 0, .type = S_IFDIR},
+	                            {.fd = 3, .type = S_IFREG, .writable = true, .path = "/etc/x"}};
+	sw_derive_options looking = user;
+	looking.resolve = a_tree;
+	looking.has_socket = x11_and_tmux;
+	looking.fds = fds;
+	looking.n_fds = 2;
+	looking.terminal = SW_DERIVE_TERMINAL_OPEN;
+	const sw_derive_options *const by[] = {&user, &root, &looking, NULL};
 	size_t n_words = sizeof(words) / sizeof(*words);
 	for (int i = 0; i < (getenv("SW_TEST_SMOKE") ? 2000 : 50000); i++) {
 		char *argv[16];
@@ -866,7 +898,7 @@ static void any_argv(void **state)
 			argv[k] = (char *)words[random_number() % n_words];
 		argv[n] = NULL;
 		sw_derived d;
-		sw_derive(&d, argv, n, random_number() & 1 ? &user : NULL);
+		sw_derive(&d, argv, n, by[random_number() % 4]);
 		if (d.basis == SW_BASIS_UNKNOWN)
 			assert_int_equal(d.guarantees, 0);
 		assert_true(d.command <= n);
