@@ -1,20 +1,8 @@
 /* What an invocation was to have, what its argv gives, and what is lost. */
-#include "run_cli.h"
+#include "run_host.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-static bool resolve(void *ctx, const char *path, char *out, size_t n)
-{
-	(void)ctx;
-	char full[PATH_MAX];
-	if (!realpath(path, full) || strlen(full) >= n)
-		return false;
-	strcpy(out, full);
-	return true;
-}
 
 static int parse_level(const char *word, const char *option, uint32_t *out, bool *has,
                        sw_error *err)
@@ -38,6 +26,50 @@ static void compare(run_cli_level *v)
 	                          : "unknown");
 }
 
+/* What the argv gives, here and now. */
+static int derive(sw_derived *out, const run_cli_options *o, char *const *argv, size_t argc,
+                  const char *const *writable, size_t n)
+{
+	run_host *h = calloc(1, sizeof *h);
+	if (!h)
+		return SW_ENOMEM;
+	run_host_look(h, o, argv);
+	h->d.writable = writable;
+	h->d.n_writable = n;
+	sw_derive(out, argv, argc, &h->d);
+	run_host_doubt(h, o, argv, out);
+	run_host_free(h);
+	free(h);
+	return 0;
+}
+
+/*
+ * What our own argv promises holds only as far as it does when it is read like anybody's: with
+ * this host's homes, sockets and descriptors. The reason for less goes to `why`.
+ */
+static int read_back(uint32_t *guarantees, const run_cli_options *o, const sw_confined *c,
+                     char *why, size_t n)
+{
+	const char *roots[2 * SW_DERIVE_PATHS_MAX];
+	size_t n_roots = 0;
+	sw_derived d;
+	for (size_t i = 0; i < c->n_writable_roots && n_roots < 2 * SW_DERIVE_PATHS_MAX; i++)
+		roots[n_roots++] = c->writable_roots[i];
+	if (!n_roots) /* stated: none */
+		roots[n_roots++] = "/nonexistent/none";
+	if (!strcmp(c->backend, "seatbelt")) /* whose profile is not read */
+		return 0;
+	if (derive(&d, o, c->argv, c->argc, roots, n_roots))
+		return SW_ENOMEM;
+	const sw_level_def *full = sw_level_find(sw_builtin_levels(), sw_str_of(c->level));
+	uint32_t less = (full ? full->guarantees : *guarantees) & ~c->granted & ~d.guarantees;
+	*guarantees &= d.guarantees;
+	if (less)
+		sw_derived_reason(&d, less, why, n);
+	sw_derived_clear(&d);
+	return 0;
+}
+
 int run_cli_level_init(run_cli_level *v, const run_cli_options *o, char *const *argv, size_t argc,
                        const char *backend, sw_error *err)
 {
@@ -49,20 +81,14 @@ int run_cli_level_init(run_cli_level *v, const run_cli_options *o, char *const *
 		rc = parse_level(o->minimum, "--minimum", &v->in.minimum, &v->in.has_minimum, err);
 	if (rc)
 		return rc;
-	char cwd[PATH_MAX];
-	const char *at = o->cwd && o->cwd[0] == '/' ? o->cwd : getcwd(cwd, sizeof cwd);
-	const char *writable[64];
-	for (size_t i = 0; i < o->f.facts.n_writable_roots; i++)
+	const char *writable[RUN_PATHS_MAX];
+	size_t n = o->f.facts.n_writable_roots;
+	if (n > RUN_PATHS_MAX)
+		n = RUN_PATHS_MAX;
+	for (size_t i = 0; i < n; i++)
 		writable[i] = o->f.facts.writable_roots[i].ptr;
-	sw_derive_options d = {.backend = o->backend,
-	                       .cwd = at,
-	                       .home = getenv("HOME"),
-	                       .writable = o->f.facts.n_writable_roots ? writable : NULL,
-	                       .n_writable = o->f.facts.n_writable_roots,
-	                       .uid = (long)getuid(),
-	                       .supervised = true,
-	                       .resolve = resolve};
-	sw_derive(&v->derived, argv, argc, &d);
+	if (derive(&v->derived, o, argv, argc, n ? writable : NULL, n))
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
 	v->in.basis = v->derived.basis;
 	v->in.effective = v->derived.guarantees;
 	if (o->f.facts.network == SW_NETWORK_ALLOWED)
@@ -99,6 +125,9 @@ int run_cli_level_built(run_cli_level *v, run_cli_options *o, const run_cli_sand
 		return rc;
 	v->in.basis = SW_BASIS_BUILT;
 	v->in.effective = (b->confined ? b->confined->guarantees : 0) | SW_G(TREE_KILL);
+	char less[512] = "";
+	if (b->confined && read_back(&v->in.effective, o, b->confined, less, sizeof less))
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
 	v->in.granted = b->confined ? b->confined->granted : 0;
 	v->derived.network = b->confined ? b->confined->network : SW_NETWORK_ALLOWED;
 	if (o->reason)
@@ -110,6 +139,8 @@ int run_cli_level_built(run_cli_level *v, run_cli_options *o, const run_cli_sand
 		v->in.reason = SW_REASON_EXPLAINED;
 		if (b->disabled[0])
 			snprintf(v->reason, sizeof v->reason, "%s", b->disabled);
+		else if (less[0])
+			snprintf(v->reason, sizeof v->reason, "%s", less);
 		else
 			snprintf(v->reason, sizeof v->reason, "%s is the best usable here",
 			         v->backend);

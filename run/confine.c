@@ -252,17 +252,28 @@ static bool granted_by_name(const sw_confine_policy *p, const char *path)
 	return false;
 }
 
-/* What a grant costs. A container is run by the daemon whose socket would be shown. */
+/* What only root can read. That of /etc is masked, unless it is granted by name. */
+static bool shows_secret(const char *path, bool masked)
+{
+	if (!strcmp(path, "/") || sw_place_of(path, SW_PLACE_SECRET))
+		return true;
+	for (size_t i = 0; i < sw_places_n; i++)
+		if (sw_places[i].kind == SW_PLACE_SECRET &&
+		    sw_path_covers(path, sw_places[i].path) &&
+		    !(masked && sw_path_covers("/etc", sw_places[i].path)))
+			return true;
+	return false;
+}
+
+/* What a grant costs. */
 static void give_away(cf_build *b, const cf_builder *with, const char *path)
 {
 	const sw_confine_host *host = b->policy->host;
-	bool sockets =
-	    sw_path_daemon_socket(path) ||
-	    (with->client && (sw_path_covers(path, "/run") || sw_path_covers(path, "/var/run")));
-	if (sw_path_private(path, host ? host->home : NULL))
+	if (sw_path_private(path, host ? host->home : NULL) ||
+	    (host && host->env_home && sw_path_private(path, host->env_home)) ||
+	    (host && host->uid == 0 && shows_secret(path, with->base_mounts)))
 		b->gives_away |= SW_G(FS_READ);
-	if (sockets)
-		b->gives_away |= SW_GUARANTEES_ISOLATING;
+	b->gives_away |= sw_place_loses(path);
 }
 
 static int gather_mounts(cf_build *b, const cf_builder *with)

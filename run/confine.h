@@ -36,7 +36,8 @@ typedef struct sw_confine_host {
 	 * can read: /etc/shadow, ... for root. */
 	char **masks;
 	size_t n_masks;
-	char *home; /* the real home of this user; NULL: none */
+	char *home;     /* the real home of this user; NULL: none */
+	char *env_home; /* $HOME, where it is another one; NULL: the same */
 	long uid, gid;
 } sw_confine_host;
 int sw_confine_host_read(sw_confine_host *out, sw_error *err);

@@ -18,6 +18,9 @@ static void mask_if_readable(cf_list *masks, const char *path)
 	/* A link is left alone: the runner would mount over what it points to. */
 	if (lstat(path, &st) || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS))
 		return;
+	/* What everybody may read is secret only below, and there from all but root. */
+	if ((st.st_mode & S_IROTH) && geteuid() != 0)
+		return;
 	if (S_ISREG(st.st_mode))
 		cf_add(masks, path);
 	else if (S_ISDIR(st.st_mode))
@@ -43,9 +46,6 @@ static void host_keys(cf_list *masks)
 
 int sw_confine_host_read(sw_confine_host *out, sw_error *err)
 {
-	static const char *const private_files[] = {
-	    "/etc/shadow",      "/etc/shadow-", "/etc/gshadow",   "/etc/gshadow-",
-	    "/etc/ssl/private", "/etc/sudoers", "/etc/sudoers.d", "/etc/krb5.keytab"};
 	cf_list masks = {0};
 	*out = (sw_confine_host){.uid = (long)geteuid(), .gid = (long)getegid()};
 
@@ -59,14 +59,20 @@ int sw_confine_host_read(sw_confine_host *out, sw_error *err)
 		if (homes[i] && *homes[i] == '/' && realpath(homes[i], real) &&
 		    strcmp(real, "/") != 0)
 			out->home = strdup(real);
+	if (out->home && homes[1] && *homes[1] == '/' && realpath(homes[1], real) &&
+	    strcmp(real, "/") != 0 && strcmp(real, out->home) != 0)
+		out->env_home = strdup(real);
 
-	for (size_t i = 0; i < sizeof(private_files) / sizeof(*private_files); i++)
-		mask_if_readable(&masks, private_files[i]);
+	for (size_t i = 0; i < sw_places_n; i++)
+		if (sw_places[i].kind == SW_PLACE_SECRET &&
+		    sw_path_covers("/etc", sw_places[i].path))
+			mask_if_readable(&masks, sw_places[i].path);
 	host_keys(&masks);
 	if (masks.error) {
 		cf_clear(&masks);
 		free(out->home);
-		out->home = NULL;
+		free(out->env_home);
+		out->home = out->env_home = NULL;
 		return sw_error_set(err, SW_ENOMEM, "out of memory");
 	}
 	out->masks = masks.v;
@@ -78,5 +84,6 @@ void sw_confine_host_free(sw_confine_host *h)
 {
 	sw_argv_free(h->masks);
 	free(h->home);
+	free(h->env_home);
 	*h = (sw_confine_host){0};
 }

@@ -4,6 +4,7 @@
 
 #include "confine.h"
 #include "paths.h"
+#include "places.h"
 
 /* A growing list of owned strings. The first error sticks; later adds do nothing. */
 typedef struct cf_list {

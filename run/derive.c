@@ -1,11 +1,12 @@
-/* derive.c - finds the runner in an argv and judges what it shows of the host; the
- * runners' options are read in derive_bwrap.c and derive_engine.c. */
+/* derive.c - finds the runner in an argv. Its options are read in derive_bwrap.c and
+ * derive_engine.c, what they show of the host is judged in derive_host.c. */
 #include "derive_int.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "run_internal.h"
 
@@ -49,149 +50,13 @@ void dv_unknown(dv *d, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* ---- mounts ---- */
-
-/* Canonical where the caller can tell; links of /proc are judged by name, they differ for
- * every process. */
-static char *host_path(dv *d, const char *path)
+bool dv_cap_harmless(const char *name, const char *const *harmless, size_t n)
 {
-	char normal[SW_PATH_MAX], real[SW_PATH_MAX];
-	if (!sw_path_normal(path, d->opts->cwd, normal, sizeof(normal))) {
-		dv_unknown(d, "relative path \"%.100s\" without a known folder to start from",
-		           path);
-		return NULL;
-	}
-	bool magic = sw_path_covers("/proc", normal) || sw_path_covers("/dev/fd", normal);
-	if (!magic && d->opts->resolve &&
-	    d->opts->resolve(d->opts->ctx, normal, real, sizeof(real)))
-		return strdup(real);
-	return strdup(normal);
-}
-
-void dv_mount_add(dv *d, dv_kind kind, const char *source, const char *target, bool same)
-{
-	char normal[SW_PATH_MAX];
-	if (dv_is_unknown(d))
-		return;
-	if (d->n_mounts == SW_DERIVE_MOUNTS_MAX) {
-		dv_unknown(d, "more than %d mounts", SW_DERIVE_MOUNTS_MAX);
-		return;
-	}
-	if (!sw_path_normal(target, "/", normal, sizeof(normal))) {
-		dv_unknown(d, "\"%.100s\" is not a path to mount on", target);
-		return;
-	}
-	dv_mount *m = &d->mounts[d->n_mounts];
-	*m = (dv_mount){.kind = kind, .order = same ? d->order : ++d->order};
-	m->source = kind == DV_EMPTY ? NULL : host_path(d, source);
-	m->target = strdup(normal);
-	d->n_mounts++;
-	if (!m->target || (kind != DV_EMPTY && !m->source))
-		dv_unknown(d, "out of memory");
-}
-
-/* Something mounted later hides `path` (inside the sandbox) completely. */
-static bool covered(const dv *d, const dv_mount *m, const char *path)
-{
-	for (size_t i = 0; i < d->n_mounts; i++)
-		if (d->mounts[i].order > m->order && sw_path_covers(d->mounts[i].target, path))
+	const char *cap = strncasecmp(name, "cap_", 4) ? name : name + 4;
+	for (size_t i = 0; i < n; i++)
+		if (!strcasecmp(cap, harmless[i]))
 			return true;
 	return false;
-}
-
-/* Where `path` of the host, below the mount's source, is seen inside. */
-static bool inside(const dv_mount *m, const char *path, char *out, size_t n)
-{
-	const char *rest = strcmp(m->source, "/") ? path + strlen(m->source) : path;
-	return snprintf(out, n, "%s%s", strcmp(m->target, "/") ? m->target : "", rest) < (int)n;
-}
-
-/* Whose files are private: this user's home where it is known; root reads everybody's. */
-static size_t private_roots(const dv *d, const char *roots[3])
-{
-	const char *home = d->opts->home;
-	size_t n = 0;
-	if (home && *home == '/' && strcmp(home, "/") != 0)
-		roots[n++] = home;
-	if (!n || d->opts->uid == 0) {
-		roots[n++] = "/home";
-		roots[n++] = "/root";
-	}
-	return n;
-}
-
-static bool shows_private(const dv *d, const dv_mount *m, const char **what)
-{
-	const char *roots[3];
-	size_t n = private_roots(d, roots);
-	bool holds = false;
-	for (size_t i = 0; i < n; i++) {
-		char at[SW_PATH_MAX];
-		if (!sw_path_covers(m->source, roots[i]))
-			continue;
-		holds = true;
-		*what = roots[i];
-		if (inside(m, roots[i], at, sizeof(at)) && !covered(d, m, at[0] ? at : "/"))
-			return true;
-	}
-	/* a folder that holds homes is judged by what covers them */
-	*what = m->source;
-	return !holds && sw_path_private(m->source, d->opts->home);
-}
-
-static bool write_granted(const dv *d, const char *source)
-{
-	for (size_t i = 0; i < d->opts->n_writable; i++) {
-		char normal[SW_PATH_MAX];
-		if (sw_path_normal(d->opts->writable[i], d->opts->cwd, normal, sizeof(normal)) &&
-		    sw_path_covers(normal, source))
-			return true;
-	}
-	return false;
-}
-
-static void judge_write(dv *d, const dv_mount *m)
-{
-	sw_derived *o = d->out;
-	if (o->n_writable < SW_DERIVE_PATHS_MAX) {
-		char *copy = strdup(m->target);
-		if (copy)
-			o->writable[o->n_writable++] = copy;
-	} else {
-		o->writable_known = false;
-	}
-	if (d->opts->writable) {
-		if (!write_granted(d, m->source))
-			dv_lose(d, SW_G(FS_WRITE), "%.80s is writable on %.60s and was not granted",
-			        m->source, m->target);
-	} else if (sw_path_system(m->source, d->opts->home) ||
-	           sw_path_private(m->source, d->opts->home)) {
-		dv_lose(d, SW_G(FS_WRITE), "%.80s of the host is writable on %.60s", m->source,
-		        m->target);
-	}
-}
-
-void dv_mounts_judge(dv *d)
-{
-	for (size_t i = 0; i < d->n_mounts; i++) {
-		const dv_mount *m = &d->mounts[i];
-		const char *what = NULL;
-		if (!m->source || covered(d, m, m->target))
-			continue;
-		if (m->kind == DV_RW)
-			judge_write(d, m);
-		if (shows_private(d, m, &what))
-			dv_lose(d, SW_G(FS_READ), "%.80s of the host can be read on %.60s", what,
-			        m->target);
-		bool holds_sockets =
-		    sw_path_covers(m->source, "/run") || sw_path_covers(m->source, "/var/run");
-		if (sw_path_daemon_socket(m->source) || (holds_sockets && d->sockets_matter))
-			dv_lose(d, DV_ESCAPE,
-			        "%.80s: a daemon of the host does there what it is told",
-			        m->source);
-		else if (holds_sockets && !covered(d, m, "/run"))
-			dv_note(d, "sockets of daemons in /run stay reachable");
-	}
 }
 
 /* ---- finding the runner ---- */
@@ -207,6 +72,18 @@ static const char *leaf(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash ? slash + 1 : path;
+}
+
+/* An assignment before the runner that changes which program it is, or what it does. */
+static bool steers(const char *assignment)
+{
+	static const char *const names[] = {"PATH",    "HOME",      "LD_",        "GCONV_PATH",
+	                                    "DOCKER_", "CONTAINER", "CONTAINERS", "PODMAN_",
+	                                    "XDG_",    "STORAGE_",  "BASH_ENV",   "ENV="};
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strncmp(assignment, names[i], strlen(names[i])))
+			return true;
+	return false;
 }
 
 /* Programs that set something and execute the rest; only forms that leave no doubt. */
@@ -226,11 +103,15 @@ static size_t step_over(dv *d, size_t at)
 				d->have |= SW_G(ENV);
 			else if (a[i][0] == '-' || !strchr(a[i], '='))
 				break;
+			else if (steers(a[i]))
+				dv_unknown(d, "env %.100s changes what the runner does", a[i]);
 		}
 		return i < d->argc && a[i][0] != '-' ? i : at;
 	}
-	if (!strcmp(name, "nohup") || !strcmp(name, "setsid"))
+	if (!strcmp(name, "nohup") || !strcmp(name, "setsid")) {
+		d->new_session |= name[0] == 's';
 		return i < d->argc && a[i][0] != '-' ? i : at;
+	}
 	if (!strcmp(name, "timeout") || !strcmp(name, "nice")) {
 		bool nice = name[0] == 'n';
 		if (nice && i + 1 < d->argc && !strcmp(a[i], "-n"))
@@ -245,10 +126,11 @@ static size_t step_over(dv *d, size_t at)
 static size_t find_runner(dv *d)
 {
 	size_t at = 0;
-	for (int depth = 0; depth < 8 && at < d->argc; depth++) {
+	for (int depth = 0; depth + 1 < SW_DERIVE_PROGRAMS_MAX && at < d->argc; depth++) {
 		size_t next = step_over(d, at);
 		if (next == at)
 			break;
+		d->out->programs[d->out->n_programs++] = at;
 		at = next;
 	}
 	return at;
@@ -259,7 +141,8 @@ static const char *backend_at(const dv *d, size_t at, size_t *options)
 	*options = at + 1;
 	if (at >= d->argc)
 		return NULL;
-	if (at + 1 < d->argc && !strcmp(d->argv[at + 1], "__landlock")) {
+	bool launcher = !strcmp(leaf(d->argv[at]), "sandwitness");
+	if (launcher && at + 1 < d->argc && !strcmp(d->argv[at + 1], "__landlock")) {
 		*options = at + 2;
 		return "landlock";
 	}
@@ -282,6 +165,8 @@ static void read_argv(dv *d)
 	size_t options = 0, at = find_runner(d);
 	const char *told = d->opts->backend, *seen = backend_at(d, at, &options);
 	d->out->backend = canonical_backend(seen ? seen : told);
+	if (seen)
+		d->out->programs[d->out->n_programs++] = at;
 	if (!seen) {
 		if (told && !strcmp(told, "none")) {
 			d->out->command = 0;
@@ -331,6 +216,19 @@ void sw_derive(sw_derived *out, char *const *argv, size_t argc, const sw_derive_
 	if (d.opts->supervised)
 		d.have |= SW_G(TREE_KILL);
 	out->guarantees = d.have & ~d.lost;
+}
+
+void sw_derived_doubt(sw_derived *d, const char *fmt, ...)
+{
+	if (d->basis == SW_BASIS_UNKNOWN)
+		return;
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(d->unknown_why, sizeof(d->unknown_why), fmt, ap);
+	va_end(ap);
+	d->basis = SW_BASIS_UNKNOWN;
+	d->guarantees = 0;
+	d->writable_known = false;
 }
 
 void sw_derived_clear(sw_derived *d)

@@ -9,8 +9,8 @@
 
 typedef struct bw {
 	dv *d;
-	bool user, net, pid, ipc, clearenv, seccomp, die, drop_all, own_uid;
-	bool add_caps; /* capabilities that undo mounts */
+	bool user, net, pid, ipc, clearenv, seccomp, die, drop_all, own_uid, proc;
+	bool add_caps; /* capabilities that undo mounts, or that are not known */
 } bw;
 
 typedef void (*bw_handler)(bw *b, char *const *v);
@@ -40,19 +40,26 @@ SWITCH(clear, clearenv)
 SWITCH(filter, seccomp)
 SWITCH(die, die)
 
+static void new_session(bw *b, char *const *v)
+{
+	(void)v;
+	b->d->new_session = true;
+}
+/* bwrap reads the number its own way ("00" is 0, and so is 4294967296): only the plain form. */
 static void uid(bw *b, char *const *v)
 {
-	b->own_uid = strcmp(v[1], "0") != 0;
+	size_t n = strlen(v[1]);
+	b->own_uid = n > 0 && n < 10 && v[1][0] != '0' && strspn(v[1], "0123456789") == n;
 }
+/* bwrap takes names in any case, and numbers of any base with anything behind them. */
 static void cap_add(bw *b, char *const *v)
 {
-	const char *cap = strncasecmp(v[1], "cap_", 4) ? v[1] : v[1] + 4;
-	static const char *const strong[] = {
-	    "all",   "sys_admin", "sys_ptrace", "sys_module", "sys_rawio", "dac_read_search",
-	    "mknod", "bpf",       "setuid",     "sys_chroot"};
-	for (size_t i = 0; i < sizeof(strong) / sizeof(*strong); i++)
-		if (!strcasecmp(cap, strong[i]))
-			b->add_caps = true;
+	static const char *const harmless[] = {
+	    "chown",    "fowner",        "fsetid",      "kill",     "net_bind_service",
+	    "net_raw",  "net_broadcast", "audit_write", "ipc_lock", "lease",
+	    "sys_nice", "block_suspend", "wake_alarm"};
+	if (!dv_cap_harmless(v[1], harmless, sizeof(harmless) / sizeof(*harmless)))
+		b->add_caps = true;
 }
 static void cap_drop(bw *b, char *const *v)
 {
@@ -61,26 +68,39 @@ static void cap_drop(bw *b, char *const *v)
 		b->add_caps = false;
 	}
 }
+static unsigned maybe(char *const *v)
+{
+	size_t n = strlen(v[0]);
+	return n > 4 && !strcmp(v[0] + n - 4, "-try") ? DV_MAYBE : 0;
+}
 static void bind_rw(bw *b, char *const *v)
 {
-	dv_mount_add(b->d, DV_RW, v[1], v[2], false);
+	dv_mount_add(b->d, DV_RW, v[1], v[2], maybe(v));
+}
+static void bind_devices(bw *b, char *const *v)
+{
+	dv_mount_add(b->d, DV_DEVICES, v[1], v[2], maybe(v));
 }
 static void bind_ro(bw *b, char *const *v)
 {
-	dv_mount_add(b->d, DV_RO, v[1], v[2], false);
+	dv_mount_add(b->d, DV_RO, v[1], v[2], maybe(v));
 }
 static void empty(bw *b, char *const *v)
 {
-	dv_mount_add(b->d, DV_EMPTY, NULL, v[1], false);
+	dv_mount_add(b->d, DV_EMPTY, NULL, v[1], 0);
+}
+static void proc(bw *b, char *const *v)
+{
+	b->proc = true;
+	empty(b, v);
+}
+static void link_made(bw *b, char *const *v)
+{
+	dv_mount_add(b->d, DV_LINK, NULL, v[2], 0);
 }
 static void bind_fd(bw *b, char *const *v)
 {
 	dv_unknown(b->d, "%s %s: what the descriptor shows is not known", v[0], v[1]);
-}
-static void ro_bind_fd(bw *b, char *const *v)
-{
-	dv_lose(b->d, SW_G(FS_READ), "%s %s: what the descriptor shows is not known", v[0], v[1]);
-	dv_mount_add(b->d, DV_EMPTY, NULL, v[2], false);
 }
 static void from_file(bw *b, char *const *v)
 {
@@ -106,6 +126,9 @@ static const struct {
     {"--unshare-all", all},
     {"--share-net", share_net},
     {"--unshare-user", user},
+    {"--unshare-user-try", user},
+    {"--new-session", new_session},
+    {"--symlink", link_made},
     {"--unshare-net", net},
     {"--unshare-pid", pid},
     {"--unshare-ipc", ipc},
@@ -118,14 +141,14 @@ static const struct {
     {"--cap-drop", cap_drop},
     {"--bind", bind_rw},
     {"--bind-try", bind_rw},
-    {"--dev-bind", bind_rw},
-    {"--dev-bind-try", bind_rw},
+    {"--dev-bind", bind_devices},
+    {"--dev-bind-try", bind_devices},
     {"--ro-bind", bind_ro},
     {"--ro-bind-try", bind_ro},
     {"--bind-fd", bind_fd},
-    {"--ro-bind-fd", ro_bind_fd},
+    {"--ro-bind-fd", bind_fd},
     {"--tmpfs", empty},
-    {"--proc", empty},
+    {"--proc", proc},
     {"--dev", empty},
     {"--mqueue", empty},
     {"--args", from_file},
@@ -140,15 +163,17 @@ static bool overlay(bw *b, char *const *v, size_t before)
 	if (!rw && strcmp(v[0], "--tmp-overlay") != 0 && strcmp(v[0], "--ro-overlay") != 0)
 		return false;
 	const char *target = rw ? v[3] : v[1];
-	bool same = false;
+	unsigned same = 0;
 	if (rw) {
-		dv_mount_add(b->d, DV_RW, v[1], target, false);
-		same = true;
+		/* the kernel writes to both */
+		dv_mount_add(b->d, DV_RW, v[1], target, 0);
+		dv_mount_add(b->d, DV_RW, v[2], target, DV_SAME);
+		same = DV_SAME;
 	}
 	/* the sources stand directly before, each with its one value */
 	for (size_t k = 2; k <= before && !strcmp(v[-(ptrdiff_t)k], "--overlay-src"); k += 2) {
 		dv_mount_add(b->d, DV_RO, v[1 - (ptrdiff_t)k], target, same);
-		same = true;
+		same = DV_SAME;
 	}
 	return true;
 }
@@ -163,6 +188,29 @@ static void handle(bw *b, char *const *v, size_t before)
 			handlers[i].handle(b, v);
 			return;
 		}
+}
+
+/* Who can mount makes a read-only bind writable and lifts what hides. */
+static void capabilities(bw *b)
+{
+	dv *d = b->d;
+	bool kept = d->opts->uid == 0 && !b->drop_all && !b->own_uid;
+	bool userns = b->user && !d->opts->no_userns;
+	/* without a user namespace they are those of the host: modules, devices, namespaces */
+	uint32_t loses = userns ? SW_G(FS_WRITE) | SW_G(FS_READ) : DV_ESCAPE;
+	if (b->add_caps)
+		dv_lose(d, d->opts->uid == 0 ? loses : SW_G(FS_WRITE) | SW_G(FS_READ),
+		        "--cap-add: the command can change the sandbox's mounts");
+	else if (kept)
+		dv_lose(d, loses,
+		        "root without --cap-drop ALL keeps every capability: it can remount the "
+		        "sandbox writable");
+	/* /proc/PID/root of a process of the same user leads out, unless it is of another user
+	 * namespace. One is implied for a plain user where bwrap is not set-uid. */
+	bool same_ns = !userns && (d->opts->uid == 0 || d->opts->setid_runner);
+	if (same_ns && ((b->proc && !b->pid) || dv_shows_proc(d)))
+		dv_lose(d, SW_G(FS_WRITE) | SW_G(FS_READ),
+		        "no --unshare-user: the host's processes in /proc lead out of the sandbox");
 }
 
 static void judge(bw *b)
@@ -199,15 +247,9 @@ static void judge(bw *b)
 		dv_note(d, "bwrap's first process keeps its own environment in /proc/1/environ: "
 		           "start it with "
 		           "an empty one");
-	/* The command can mount, and so makes a read-only bind writable and lifts what hides. */
-	if (b->add_caps)
-		dv_lose(d, SW_G(FS_WRITE) | SW_G(FS_READ),
-		        "--cap-add: the command can change the sandbox's mounts");
-	else if (d->opts->uid == 0 && !b->drop_all && !b->own_uid)
-		dv_lose(d, SW_G(FS_WRITE) | SW_G(FS_READ),
-		        "root without --cap-drop ALL keeps every capability: it can remount the "
-		        "sandbox "
-		        "writable");
+	capabilities(b);
+	dv_descriptors_judge(d, 0);
+	dv_terminal_judge(d);
 }
 
 void dv_read_bwrap(dv *d, size_t at)
@@ -238,11 +280,26 @@ void dv_read_bwrap(dv *d, size_t at)
 		return;
 	}
 	d->out->command = i;
+	d->reads_all = d->opts->uid == 0;
 	dv_mounts_judge(d);
 	judge(&b);
 }
 
 /* ---- sandwitness __landlock ---- */
+
+#define HIDE_MAX 256 /* more than the launcher takes */
+
+/* Terminals are the session's own affair. */
+static void device(dv *d, const char *path, unsigned same)
+{
+	char normal[SW_PATH_MAX];
+	static const char *const terminals[] = {"/dev/ptmx", "/dev/pts"};
+	bool known = sw_path_normal(path, "/", normal, sizeof(normal)) &&
+	             (sw_place_device_harmless(normal) || !strcmp(normal, terminals[0]) ||
+	              !strcmp(normal, terminals[1]));
+	if (!known)
+		dv_mount_add(d, DV_DEVICES, path, path, same);
+}
 
 void dv_read_landlock(dv *d, size_t at)
 {
@@ -254,7 +311,8 @@ void dv_read_landlock(dv *d, size_t at)
 	               {"--deny-tcp", 0}, {"--clearenv", 0},    {"--setenv", 2},
 	               {"--chdir", 1},    {"--new-session", 0}, {"--die-with-parent", 0},
 	               {"--exec-fd", 1}};
-	size_t i = at;
+	const char *hidden[HIDE_MAX];
+	size_t i = at, n_hidden = 0;
 	bool end = false;
 	d->have |= SW_G(FS_WRITE) | SW_G(FS_READ);
 	for (; i < d->argc && !end; i++) {
@@ -272,10 +330,17 @@ void dv_read_landlock(dv *d, size_t at)
 			return;
 		}
 		/* Landlock has no order: every grant counts, nothing covers another. */
+		unsigned same = d->n_mounts > 0 ? DV_SAME : 0;
 		if (!strcmp(v[0], "--rw") || !strcmp(v[0], "--rw-try"))
-			dv_mount_add(d, DV_RW, v[1], v[1], d->n_mounts > 0);
+			dv_mount_add(d, DV_RW, v[1], v[1], same);
 		else if (!strcmp(v[0], "--ro") || !strcmp(v[0], "--ro-try"))
-			dv_mount_add(d, DV_RO, v[1], v[1], d->n_mounts > 0);
+			dv_mount_add(d, DV_RO, v[1], v[1], same);
+		else if (!strcmp(v[0], "--dev-try"))
+			device(d, v[1], same);
+		else if (!strcmp(v[0], "--hide") && n_hidden < HIDE_MAX)
+			hidden[n_hidden++] = v[1];
+		else if (!strcmp(v[0], "--new-session"))
+			d->new_session = true;
 		else if (!strcmp(v[0], "--clearenv"))
 			d->have |= SW_G(ENV);
 		else if (!strcmp(v[0], "--chdir")) {
@@ -290,7 +355,13 @@ void dv_read_landlock(dv *d, size_t at)
 	}
 	d->out->command = i;
 	d->out->network = SW_NETWORK_ALLOWED; /* UDP is */
+	for (size_t k = 0; k < n_hidden; k++)
+		dv_mount_add(d, DV_HIDE, NULL, hidden[k], 0);
+	d->reads_all = d->opts->uid == 0;
+	d->sockets_apart = true;
 	dv_mounts_judge(d);
+	dv_descriptors_judge(d, 0);
+	dv_terminal_judge(d);
 	dv_lose(d, SW_G(NETWORK), "Landlock cannot restrict UDP");
 	dv_lose(d, SW_G(PID) | SW_G(IPC), "Landlock has no namespaces");
 	dv_lose(d, SW_G(SYSCALLS) | SW_G(RESOURCES),

@@ -4,21 +4,32 @@
 
 #include "derive.h"
 #include "paths.h"
+#include "places.h"
 
 /* Every guarantee that a way out of the sandbox takes with it. */
-#define DV_ESCAPE \
-	(SW_G(FS_WRITE) | SW_G(FS_READ) | SW_G(NETWORK) | SW_G(PID) | SW_G(IPC) | SW_G(SYSCALLS))
+#define DV_ESCAPE SW_GUARANTEES_ISOLATING
 
 typedef enum {
 	DV_EMPTY, /* tmpfs, proc, dev: hides what was there, shows nothing of the host's files */
+	DV_HIDE,  /* Landlock: closed in what a grant opens above it, not where it is granted itself
+	           */
+	DV_LINK,  /* a link that the runner makes: where it leads is not known */
 	DV_RO,
-	DV_RW
+	DV_RW,
+	DV_DEVICES /* writable, and device nodes in it work */
 } dv_kind;
+
+enum {
+	DV_SAME = 1, /* of the same layer as the last */
+	DV_MAYBE = 2 /* left out where the source is missing: covers nothing for certain */
+};
 
 typedef struct dv_mount {
 	dv_kind kind;
 	unsigned order; /* a later one covers what lies below its target */
-	char *source;   /* of the host, resolved; NULL with DV_EMPTY */
+	bool maybe;     /* left out where the source is missing */
+	bool placed;    /* the target is where the text says: no link, no `..` on the way */
+	char *source;   /* of the host, resolved; NULL with what shows nothing of it */
 	char *target;
 } dv_mount;
 
@@ -31,7 +42,11 @@ typedef struct dv {
 	dv_mount *mounts;
 	size_t n_mounts;
 	unsigned order;
-	bool sockets_matter; /* the daemon's socket is certain to be there (docker) */
+	bool engine;        /* docker, podman: a daemon that may be root's looks at the host */
+	bool elsewhere;     /* by its options that daemon may be another host's */
+	bool reads_all;     /* the command reads as root of the host */
+	bool sockets_apart; /* the runner does not govern sockets at all (Landlock) */
+	bool new_session;   /* without the caller's terminal */
 } dv;
 
 /* A reason that takes guarantees away for good. */
@@ -44,16 +59,32 @@ static inline bool dv_is_unknown(const dv *d)
 {
 	return d->out->unknown_why[0] != '\0';
 }
+/* A capability by name, with or without cap_, in any case, that undoes nothing of the sandbox.
+ * Names and numbers that are not known are none. */
+bool dv_cap_harmless(const char *name, const char *const *harmless, size_t n);
 
-/* Adds a mount; source is made absolute and resolved. same: of the same layer as the last. */
-void dv_mount_add(dv *d, dv_kind kind, const char *source, const char *target, bool same);
-/* fs_write, fs_read and sockets by the mounts; readers call it when all are known. */
+/* ---- derive_host.c ---- */
+/* Adds a mount; source is made absolute and resolved. flags: DV_SAME, DV_MAYBE. */
+void dv_mount_add(dv *d, dv_kind kind, const char *source, const char *target, unsigned flags);
+/* fs_write, fs_read, ipc and sockets by the mounts; readers call it when all are known. */
 void dv_mounts_judge(dv *d);
+/* The host's /proc, or one that shows the host's processes, is seen. */
+bool dv_shows_proc(const dv *d);
+/* File systems are mounted below it, or may be. */
+bool dv_holds_mounts(dv *d, const char *source);
+/* A file of the host that the command's output goes to. */
+void dv_written_judge(dv *d, const char *option, const char *path);
+/* Descriptors from `first` on are passed to the command. */
+void dv_descriptors_judge(dv *d, int first);
+void dv_terminal_judge(dv *d);
 
 /* ---- derive_mount.c ---- */
 bool dv_engine_on(const char *value);
+/* One field of a CSV line into out; returns the rest, NULL at the end. */
+const char *dv_csv_field(const char *p, char *out, size_t n, bool *bad);
 void dv_engine_volume(dv *d, const char *v);
 void dv_engine_mount(dv *d, const char *v);
+void dv_engine_rootfs(dv *d, const char *v, bool read_only);
 
 typedef struct dv_reader {
 	const char *backend;

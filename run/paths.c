@@ -82,7 +82,7 @@ static bool proc_link(const char *path)
 	if (strncmp(path, "/proc/", 6) != 0)
 		return false;
 	const char *rest = strchr(path + 6, '/');
-	static const char *const links[] = {"root", "cwd", "fd", "task", "map_files"};
+	static const char *const links[] = {"root", "cwd", "fd", "task", "map_files", "exe"};
 	for (size_t i = 0; rest && i < sizeof(links) / sizeof(*links); i++) {
 		size_t n = strlen(links[i]);
 		if (!strncmp(rest + 1, links[i], n) && (rest[1 + n] == '\0' || rest[1 + n] == '/'))
@@ -131,6 +131,25 @@ bool sw_path_private(const char *path, const char *home)
 	                                      ".codex",
 	                                      ".gem/credentials",
 	                                      ".terraform.d",
+	                                      ".authinfo",
+	                                      ".boto",
+	                                      ".cache/huggingface",
+	                                      ".fetchmailrc",
+	                                      ".gradle/gradle.properties",
+	                                      ".local/share/kwalletd",
+	                                      ".m2/settings.xml",
+	                                      ".msmtprc",
+	                                      ".my.cnf",
+	                                      ".mysql_history",
+	                                      ".pgpass",
+	                                      ".pki",
+	                                      ".psql_history",
+	                                      ".python_history",
+	                                      ".s3cfg",
+	                                      ".smbcredentials",
+	                                      ".thunderbird",
+	                                      ".vault-token",
+	                                      ".zsh_history",
 	                                      "Library"};
 	static const char *const files[] = {"/etc/shadow", "/etc/gshadow", "/etc/ssl/private",
 	                                    "/etc/shadow-", "/etc/gshadow-"};
@@ -146,7 +165,7 @@ bool sw_path_private(const char *path, const char *home)
 	if (!*rest)
 		return true;
 	for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++)
-		if (sw_path_covers(entries[i], rest + 1))
+		if (sw_path_covers(entries[i], rest + 1) || sw_path_covers(rest + 1, entries[i]))
 			return true;
 	return false;
 }
@@ -169,23 +188,4 @@ bool sw_path_system(const char *path, const char *home)
 	/* A whole home: /home/x, or the caller's own. */
 	const char *rest = in_home(path, home);
 	return (rest && !*rest) || (home && *home == '/' && sw_path_covers(path, home));
-}
-
-bool sw_path_daemon_socket(const char *path)
-{
-	static const char *const below[] = {
-	    "/run/docker", "/run/containerd",      "/run/podman",
-	    "/run/dbus",   "/run/systemd/private", "/run/user",
-	    "/run/crio",   "/run/libvirt",         "/run/docker.sock"};
-	if (any_covers(LIST_N(below), path))
-		return true;
-	if (!strncmp(path, "/var/", 5) && any_covers(LIST_N(below), path + 4))
-		return true;
-	static const char *const names[] = {"docker.sock", "podman.sock", "containerd.sock",
-	                                    "crio.sock", "system_bus_socket"};
-	const char *leaf = strrchr(path, '/');
-	for (size_t i = 0; leaf && i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(leaf + 1, names[i]))
-			return true;
-	return false;
 }

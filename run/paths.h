@@ -32,8 +32,5 @@ size_t sw_path_depth(const char *path);
 bool sw_path_private(const char *path, const char *home);
 /* True where writing there changes the system or other users: "/", /etc, /usr, /home, ... */
 bool sw_path_system(const char *path, const char *home);
-/* True for a socket through which a daemon does what it is told with its own rights
- * (docker.sock, containerd.sock, systemd's, dbus), or the folder of one such daemon. */
-bool sw_path_daemon_socket(const char *path);
 
 #endif

@@ -358,6 +358,41 @@ static void capabilities(void **state)
 	assert_true(c.can_reach_network && c.private_data);
 }
 
+/* What is named costs what the table of places says, for root more. */
+static void grants_cost(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *readable;
+		long uid;
+		uint32_t keeps;
+	} cases[] = {{"/opt/x", 0, SW_G(FS_WRITE) | SW_G(FS_READ) | SW_G(NETWORK)},
+	             {"/run", 1000, 0},
+	             {"/var/run", 1000, 0},
+	             {"/run/dbus", 1000, 0},
+	             {"/run/systemd/resolve", 1000, SW_G(FS_WRITE) | SW_G(FS_READ)},
+	             {"/run/current-system", 1000, SW_G(FS_WRITE) | SW_G(FS_READ) | SW_G(NETWORK)},
+	             {"/other/.ssh", 1000, SW_G(FS_WRITE) | SW_G(NETWORK)},
+	             {"/var/log", 1000, SW_G(FS_WRITE) | SW_G(FS_READ) | SW_G(NETWORK)},
+	             {"/var/log", 0, SW_G(FS_WRITE) | SW_G(NETWORK)},
+	             {"/etc/ssl/private/k", 0, SW_G(FS_WRITE) | SW_G(NETWORK)}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		sw_confine_policy p = policy();
+		sw_confine_host h = host;
+		h.uid = cases[i].uid;
+		h.env_home = (char *)"/other";
+		p.host = &h;
+		p.readable = &cases[i].readable;
+		p.n_readable = 1;
+		sw_confined *c = build("bwrap", &p);
+		uint32_t of = SW_G(FS_WRITE) | SW_G(FS_READ) | SW_G(NETWORK);
+		if ((c->guarantees & of) != cases[i].keeps)
+			fail_msg("--readable %s as %ld: %x", cases[i].readable, cases[i].uid,
+			         c->guarantees);
+		sw_confined_free(c);
+	}
+}
+
 /* The table that reads foreign argvs agrees with what we promise about our own. */
 static void read_back(void **state)
 {
@@ -427,6 +462,7 @@ int main(void)
 	    cmocka_unit_test(landlock_and_seatbelt),
 	    cmocka_unit_test(danger_is_the_argv_itself),
 	    cmocka_unit_test(refusals),
+	    cmocka_unit_test(grants_cost),
 	    cmocka_unit_test(merge_stderr),
 	    cmocka_unit_test(capabilities),
 	    cmocka_unit_test(read_back),
