@@ -285,6 +285,17 @@ is "$as: a closed reader ends nothing" "$(run --verdict-file "$v" -- "$victim" f
 	"10
 3000000"
 
+# --- one pipe for all that run says, and nobody who reads it
+for answers in --quiet --json --verbose; do
+	start=$(date +%s%N)
+	{
+		run $answers --deadline 500ms --grace 100ms -- "$victim" flood 100000000 2>&1
+		date +%s%N >"$tap_dir/ended"
+	} | sleep 7
+	took=$((($(cat "$tap_dir/ended") - start) / 1000000))
+	if [ $took -lt 5500 ]; then pass "$as: $answers to a stuck reader: the deadline holds"; else fail "$as: $answers to a stuck reader: the deadline holds" "$took ms"; fi
+done
+
 # --- children that were there before: `job & exec sandwitness run ...`
 beside=(bash -c '(bash -c "sleep 0.2; sleep 55.5 & echo \$! >\"$0\"; sleep 0.2") >/dev/null 2>&1 & exec "$@"' "$tap_dir/beside")
 "${beside[@]}" "$sw" run --audit=off --verdict-file "$v" -- sh -c "'$victim' daemon 60; sleep 1; exit 6" 2>/dev/null
