@@ -78,10 +78,12 @@ void run_record_remove(run_attest *a)
 void run_record_callers(run_attest *a, const char *path)
 {
 	char folder[sizeof a->record];
+	struct stat st;
 	const char *cwd = path[0] != '/' && a->cwd ? a->cwd : "";
 	a->callers_record = true;
 	if ((size_t)snprintf(a->record, sizeof a->record, "%s%s%s", cwd, *cwd ? "/" : "", path) >=
-	    sizeof a->record) {
+	        sizeof a->record ||
+	    lstat(a->record, &st) == 0) { /* an old one: whoever it names is not this run's */
 		a->record[0] = '\0';
 		return;
 	}

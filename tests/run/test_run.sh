@@ -385,11 +385,13 @@ run)
 	[ "$2" = --cidfile ] || exit 98
 	case $* in
 	*nocreate*) echo "docker: Error response from daemon: something new." >&2; exit 125 ;;
+	*oldcid*) ;;
 	*) printf 0123456789abcdef >"$3" ;;
 	esac
 	case $* in
 	*nostart*) echo "docker: Error response from daemon: something new." >&2; exit 127 ;;
 	*lost*) kill -9 $$ ;;
+	*sleeps*) sleep 20 ;;
 	*removes*) rm "$3"; exit 3 ;;
 	*fifo*) rm "$3"; mkfifo "$3"; exit 3 ;;
 	*linked*) rm "$3"; ln -s /etc/hostname "$3"; exit 3 ;;
@@ -457,6 +459,13 @@ SH
 	is "systemd-run: 226 may be the command's own" "$(started "$fake/systemd-run" --wait true)" "unknown null"
 	echo 'x.service: Failed at step NAMESPACE spawning true: No such file or directory' >"$fake/journal"
 	is "systemd-run: unless the journal says that a step failed" "$(started "$fake/systemd-run" --wait true)" "no runner-record"
+	: >"$fake/killed"
+	echo 0000000000000000 >"$tap_dir/oldcid"
+	run --deadline 1s -- "$fake/docker" run --cidfile "$tap_dir/oldcid" sleeps >/dev/null 2>&1
+	is "docker: a container that an old record names is not ended" "$(cat "$fake/killed")" ""
+	rm -f "$tap_dir/cid"
+	run --deadline 1s -- "$fake/docker" run --cidfile "$tap_dir/cid" sleeps >/dev/null 2>&1
+	is "docker: one of the caller's own record is" "$(cat "$fake/killed")" 0123456789abcdef
 	chmod 757 "$fake/docker"
 	is "docker: a client that others can change proves nothing" "$(started "$fake/docker" run --cidfile=/nonexistent/x img | cut -d' ' -f1)" unknown
 fi
