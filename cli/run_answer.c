@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +80,38 @@ json_t *run_cli_refusal_json(const char *backend, const char *cause, const char 
 	return o;
 }
 
+/*
+ * To a descriptor that is not ours alone, so it stays as it blocks: but never more at once than
+ * a pipe with room takes.
+ */
+int run_cli_write(int fd, const char *text, size_t n, int64_t limit_ns)
+{
+	int64_t until = limit_ns ? sw_monotonic_ns() + limit_ns : 0;
+	/* a reader that has gone is an error to report, not a reason to die */
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
+	sigaction(SIGPIPE, &ignore, &old);
+	int number = 0;
+	while (n && !number) {
+		struct pollfd pf = {.fd = fd, .events = POLLOUT};
+		int64_t left = until ? (until - sw_monotonic_ns()) / 1000000 : -1;
+		int ready = poll(&pf, 1, until && left < 0 ? 0 : (int)left);
+		if (ready == 0)
+			number = ETIMEDOUT;
+		if (ready <= 0)
+			continue;
+		ssize_t w = write(fd, text, n < PIPE_BUF ? n : PIPE_BUF);
+		if (w >= 0) {
+			text += w;
+			n -= (size_t)w;
+		} else if (errno != EINTR && errno != EAGAIN) {
+			number = errno;
+		}
+	}
+	sigaction(SIGPIPE, &old, NULL);
+	errno = number;
+	return number ? SW_EIO : 0;
+}
+
 static int file_error(sw_error *err, const char *path)
 {
 	sw_error_set(err, SW_EIO, "the verdict cannot be written: %s", strerror(errno));
@@ -100,16 +134,17 @@ int run_cli_publish(const run_cli_options *o, json_t *j, sw_error *err)
 	line[n++] = '\n';
 	line[n] = '\0';
 	int rc = 0;
-	/* a reader that has gone is an error to report, not a reason to die */
-	struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
-	sigaction(SIGPIPE, &ignore, &old);
-	if (o->json && (rc = sw_write_all(STDOUT_FILENO, line, n)))
+	int64_t limit = o->deadline_ns > 0 ? RUN_VERDICT_NS : 0;
+	if (o->json && (rc = run_cli_write(STDOUT_FILENO, line, n, limit)))
 		file_error(err, "stdout");
-	if (!rc && o->verdict_fd >= 0 && (rc = sw_write_all(o->verdict_fd, line, n)))
+	if (!rc && o->verdict_fd >= 0 && (rc = run_cli_write(o->verdict_fd, line, n, limit)))
 		file_error(err, "--verdict-fd");
-	if (!rc && o->verdict_file)
+	if (!rc && o->verdict_file) {
+		struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
+		sigaction(SIGPIPE, &ignore, &old);
 		rc = run_place_write(&o->place, line, n, err);
-	sigaction(SIGPIPE, &old, NULL);
+		sigaction(SIGPIPE, &old, NULL);
+	}
 	free(line);
 	return rc;
 }

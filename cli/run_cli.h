@@ -103,6 +103,10 @@ json_t *run_cli_json(const sw_result *r, const sw_run_report *report, const run_
 /* An object for a run that was refused. */
 json_t *run_cli_refusal_json(const char *backend, const char *cause, const char *why,
                              const run_cli_level *level, const char *id);
+#define RUN_SAY_NS INT64_C(500000000) /* with a deadline: for what is said to people */
+#define RUN_VERDICT_NS INT64_C(2000000000)
+/* All of the text, or SW_EIO with errno; limit 0: as long as it takes. */
+int run_cli_write(int fd, const char *text, size_t n, int64_t limit_ns);
 /* To --verdict-fd, --verdict-file and (--json) stdout; consumes j. 0 or SW_EIO. */
 int run_cli_publish(const run_cli_options *o, json_t *j, sw_error *err);
 

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define KEEP_BUFFER_MAX (4u << 20) /* a longer output is recorded by size and digest alone */
 
@@ -164,13 +165,16 @@ int run_cli_record_end(run_cli_record *r, const run_cli_level *level, const sw_r
 	r->record.outcome.output_size = report->output_bytes;
 	sha256_digest(&r->digest, 32, r->record.outcome.output_digest);
 	r->record.outcome.has_output_digest = true;
-	if (r->keep && r->overflow)
-		fprintf(stderr,
-		        "sandwitness: run: the output is over %u bytes: only its size and "
-		        "digest are recorded\n",
-		        KEEP_BUFFER_MAX);
-	else if (r->keep)
+	if (r->keep && r->overflow) {
+		char text[160];
+		int n = snprintf(text, sizeof text,
+		                 "sandwitness: run: the output is over %u bytes: only its size and "
+		                 "digest are recorded\n",
+		                 KEEP_BUFFER_MAX);
+		run_cli_write(STDERR_FILENO, text, (size_t)n, RUN_SAY_NS);
+	} else if (r->keep) {
 		r->record.output = (sw_str){r->kept.ptr ? r->kept.ptr : "", r->kept.len};
+	}
 	r->record.ended_ns = report->ended_ns;
 	int rc = write_record(r, r->begun ? SW_STORE_END : SW_STORE_COMPLETE, level, err);
 	r->record.outcome.detail = NULL;

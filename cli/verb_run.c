@@ -47,21 +47,6 @@ static void on_output(void *ctx, const void *bytes, size_t n)
 		run_cli_record_output(s->record, bytes, n);
 }
 
-static void on_note(void *ctx, const sw_run_note *note)
-{
-	session *s = ctx;
-	bool wanted = note->kind == SW_RUN_NOTE_NOT_ATTESTED || note->kind == SW_RUN_NOTE_FORWARDED
-	                  ? s->o->verbose
-	                  : true;
-	if (s->o->quiet || !wanted)
-		return;
-	char text[300];
-	sw_run_note_text(note, text, sizeof text);
-	char *safe = sw_escape_tty(text, strlen(text));
-	fprintf(stderr, "sandwitness: run: %s\n", safe ? safe : "");
-	free(safe);
-}
-
 /* The record must be on disk before anything is executed. */
 static int before_spawn(void *ctx, sw_error *err)
 {
@@ -90,24 +75,51 @@ static int open_record(session *s, sw_error *err)
 	return 0;
 }
 
-static void say(const session *s, const sw_run_report *report, const sw_result *r)
+/* Whoever should read it may have stopped reading, and must not keep the run from its end. */
+static void speak(const session *s, FILE *f, char **text, size_t *n)
+{
+	if (!f || fclose(f) || !*text)
+		return;
+	run_cli_write(STDERR_FILENO, *text, *n, s->o->deadline_ns > 0 ? RUN_SAY_NS : 0);
+	free(*text);
+	*text = NULL;
+	*n = 0;
+}
+
+static void say_note(const session *s, FILE *f, const sw_run_note *note)
+{
+	bool wanted = note->kind == SW_RUN_NOTE_NOT_ATTESTED || note->kind == SW_RUN_NOTE_FORWARDED
+	                  ? s->o->verbose
+	                  : true;
+	if (!wanted)
+		return;
+	char text[300];
+	sw_run_note_text(note, text, sizeof text);
+	char *safe = sw_escape_tty(text, strlen(text));
+	fprintf(f, "sandwitness: run: %s\n", safe ? safe : "");
+	free(safe);
+}
+
+static void say(const session *s, FILE *f, const sw_run_report *report, const sw_result *r)
 {
 	if (s->o->quiet)
 		return;
+	for (size_t i = 0; i < report->n_notes; i++)
+		say_note(s, f, &report->notes[i]);
 	if (!report->spawned)
-		fprintf(stderr, "sandwitness: run: %s: %s\n", s->argv[0],
+		fprintf(f, "sandwitness: run: %s: %s\n", s->argv[0],
 		        report->spawn_errno == ENOENT && !strchr(s->argv[0], '/')
 		            ? "command not found"
 		            : strerror(report->spawn_errno));
 	bool nothing_to_say = r->verdict == SW_VERDICT_OK && r->rule <= 2 && !s->o->verbose;
 	if (!nothing_to_say) {
-		fputs("sandwitness: ", stderr);
-		cli_print_verdict(stderr, r, s->o->verbose, sw_colour_wanted(STDERR_FILENO));
+		fputs("sandwitness: ", f);
+		cli_print_verdict(f, r, s->o->verbose, sw_colour_wanted(STDERR_FILENO));
 	}
 	if (s->level.outcome.downgrade) {
 		char lost[SW_GUARANTEES_TEXT_MAX];
 		sw_guarantees_text(s->level.outcome.lost, lost);
-		fprintf(stderr, "sandwitness: downgrade: lost %s (basis %s%s)\n", lost,
+		fprintf(f, "sandwitness: downgrade: lost %s (basis %s%s)\n", lost,
 		        sw_basis_name(s->level.outcome.basis),
 		        s->level.outcome.unexplained ? ", unexplained" : "");
 	}
@@ -116,14 +128,23 @@ static void say(const session *s, const sw_run_report *report, const sw_result *
 static int finish(session *s, const sw_run_report *report, const sw_result *r)
 {
 	sw_error err;
+	char *text = NULL;
+	size_t n = 0;
 	int status = sw_run_exit_status(report);
+	FILE *f = open_memstream(&text, &n);
 	run_cli_level_after(&s->level, r);
-	say(s, report, r);
+	if (f)
+		say(s, f, report, r);
+	speak(s, f, &text, &n);
+	f = open_memstream(&text, &n);
 	if (s->record && run_cli_record_end(s->record, &s->level, report, r, &err)) {
 		/* it ran, and what came of it is not on record: that must not look like success */
-		sw_error_print(stderr, &err);
-		fputs("sandwitness: run: the command ran, but its end could not be recorded\n",
-		      stderr);
+		if (f) {
+			sw_error_print(f, &err);
+			fputs("sandwitness: run: the command ran, but its end could not be "
+			      "recorded\n",
+			      f);
+		}
 		if (s->o->audit == RUN_AUDIT_REQUIRED)
 			status = SW_RUN_EXIT_REFUSED;
 	}
@@ -131,8 +152,9 @@ static int finish(session *s, const sw_run_report *report, const sw_result *r)
 		sw_probe_note_failure(NULL, s->backend, r->cause, run_cli_record_id(s->record),
 		                      NULL);
 	json_t *j = run_cli_json(r, report, &s->level, run_cli_record_id(s->record));
-	if (run_cli_publish(s->o, j, &err))
-		sw_error_print(stderr, &err);
+	if (run_cli_publish(s->o, j, &err) && f)
+		sw_error_print(f, &err);
+	speak(s, f, &text, &n);
 	return status;
 }
 
@@ -160,7 +182,6 @@ static int supervise(session *s, const sw_pack *pack)
 	                      .keep_fds = o->keep_fds,
 	                      .n_keep_fds = o->n_keep_fds,
 	                      .on_output = on_output,
-	                      .on_note = on_note,
 	                      .before_spawn = before_spawn,
 	                      .ctx = s};
 	sw_run_report *report = calloc(1, sizeof *report);

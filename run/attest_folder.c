@@ -78,10 +78,12 @@ void run_record_remove(run_attest *a)
 void run_record_callers(run_attest *a, const char *path)
 {
 	char folder[sizeof a->record];
+	struct stat st;
 	const char *cwd = path[0] != '/' && a->cwd ? a->cwd : "";
 	a->callers_record = true;
 	if ((size_t)snprintf(a->record, sizeof a->record, "%s%s%s", cwd, *cwd ? "/" : "", path) >=
-	    sizeof a->record) {
+	        sizeof a->record ||
+	    lstat(a->record, &st) == 0) { /* an old one: whoever it names is not this run's */
 		a->record[0] = '\0';
 		return;
 	}
@@ -116,9 +118,9 @@ static void read_word(const run_attest *a, char *out, size_t n)
 /*
  * What one writer does, once: make the file, write, close, perhaps rename it into place.
  * Anything else may have brought other content: a second file, writer or close, a file that
- * came from another folder.
+ * came from another folder. True: there may be something to read.
  */
-static void take_event(run_attest *a, const struct inotify_event *e)
+static bool take_event(run_attest *a, const struct inotify_event *e)
 {
 	uint32_t mask = e->mask;
 	bool moved_in = (mask & IN_MOVED_TO) && (e->cookie != a->record_cookie);
@@ -133,20 +135,29 @@ static void take_event(run_attest *a, const struct inotify_event *e)
 	if ((mask & IN_CLOSE_WRITE) && a->record_closes++)
 		a->record_touched = true;
 	a->record_cookie = mask & IN_MOVED_FROM ? e->cookie : 0;
+	return mask & (IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_TO);
 }
 
 void run_record_readable(run_attest *a)
 {
 	char bytes[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
 	ssize_t n;
+	bool news = false;
 	while (a->fd >= 0 &&
 	       ((n = read(a->fd, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR)))
 		for (ssize_t at = 0; at < n;) {
 			const struct inotify_event *e = (const void *)(bytes + at);
-			take_event(a, e);
+			news |= take_event(a, e);
 			at += (ssize_t)(sizeof *e + e->len);
 		}
 	/* the first word that was ever there: the runner writes it before it starts the command */
+	if (news && !a->id[0]) /* not without news: our own opening is an event as well */
+		read_word(a, a->id, sizeof a->id);
+}
+
+void run_record_look(run_attest *a)
+{
+	run_record_readable(a);
 	if (!a->id[0])
 		read_word(a, a->id, sizeof a->id);
 }

@@ -128,7 +128,7 @@ static int started_of_events(run_attest *a)
 static void conclude_engine(run_attest *a, int code, int sig, bool we_killed)
 {
 	(void)code;
-	run_record_readable(a);
+	run_record_look(a);
 	if (!a->id[0]) {
 		if (!we_killed && sig == 0 && run_record_never_written(a))
 			settle(a, false);
@@ -153,7 +153,7 @@ static void conclude_engine(run_attest *a, int code, int sig, bool we_killed)
 
 static void end_engine(run_attest *a, char *text, size_t n)
 {
-	run_record_readable(a);
+	run_record_look(a);
 	if (!a->id[0])
 		return;
 	char out[1024];
@@ -179,7 +179,7 @@ static const char *plan_oci(run_attest *a)
 static void conclude_oci(run_attest *a, int code, int sig, bool we_killed)
 {
 	(void)code;
-	run_record_readable(a);
+	run_record_look(a);
 	if (a->id[0])
 		settle(a, true);
 	else if (sig == 0 && !we_killed && run_record_never_written(a))

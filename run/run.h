@@ -123,6 +123,7 @@ typedef struct sw_run_options {
 	 * from the calling thread.
 	 */
 	void (*on_output)(void *ctx, const void *bytes, size_t n);
+	/* At once, and before what it tells of is acted on: it must not wait for anybody. */
 	void (*on_note)(void *ctx, const sw_run_note *note);
 	/* Called once, just before the command is spawned; nonzero: refuse. NULL: none. */
 	int (*before_spawn)(void *ctx, sw_error *err);

@@ -281,6 +281,7 @@ const char *run_record_own(run_attest *a, const char *leaf); /* a reason, where 
 void run_record_callers(run_attest *a, const char *path);
 void run_record_readable(run_attest *a); /* a->fd: what happened in the folder; fills a->id */
 void run_record_remove(run_attest *a);
+void run_record_look(run_attest *a); /* the same, and at the file in any case */
 bool run_record_never_written(const run_attest *a);
 bool run_record_untouched(const run_attest *a); /* written by one, once, at most */
 

@@ -285,6 +285,17 @@ is "$as: a closed reader ends nothing" "$(run --verdict-file "$v" -- "$victim" f
 	"10
 3000000"
 
+# --- one pipe for all that run says, and nobody who reads it
+for answers in --quiet --json --verbose; do
+	start=$(date +%s%N)
+	{
+		run $answers --deadline 500ms --grace 100ms -- "$victim" flood 100000000 2>&1
+		date +%s%N >"$tap_dir/ended"
+	} | sleep 7
+	took=$((($(cat "$tap_dir/ended") - start) / 1000000))
+	if [ $took -lt 5500 ]; then pass "$as: $answers to a stuck reader: the deadline holds"; else fail "$as: $answers to a stuck reader: the deadline holds" "$took ms"; fi
+done
+
 # --- children that were there before: `job & exec sandwitness run ...`
 beside=(bash -c '(bash -c "sleep 0.2; sleep 55.5 & echo \$! >\"$0\"; sleep 0.2") >/dev/null 2>&1 & exec "$@"' "$tap_dir/beside")
 "${beside[@]}" "$sw" run --audit=off --verdict-file "$v" -- sh -c "'$victim' daemon 60; sleep 1; exit 6" 2>/dev/null
@@ -374,11 +385,13 @@ run)
 	[ "$2" = --cidfile ] || exit 98
 	case $* in
 	*nocreate*) echo "docker: Error response from daemon: something new." >&2; exit 125 ;;
+	*oldcid*) ;;
 	*) printf 0123456789abcdef >"$3" ;;
 	esac
 	case $* in
 	*nostart*) echo "docker: Error response from daemon: something new." >&2; exit 127 ;;
 	*lost*) kill -9 $$ ;;
+	*sleeps*) sleep 20 ;;
 	*removes*) rm "$3"; exit 3 ;;
 	*fifo*) rm "$3"; mkfifo "$3"; exit 3 ;;
 	*linked*) rm "$3"; ln -s /etc/hostname "$3"; exit 3 ;;
@@ -446,6 +459,13 @@ SH
 	is "systemd-run: 226 may be the command's own" "$(started "$fake/systemd-run" --wait true)" "unknown null"
 	echo 'x.service: Failed at step NAMESPACE spawning true: No such file or directory' >"$fake/journal"
 	is "systemd-run: unless the journal says that a step failed" "$(started "$fake/systemd-run" --wait true)" "no runner-record"
+	: >"$fake/killed"
+	echo 0000000000000000 >"$tap_dir/oldcid"
+	run --deadline 1s -- "$fake/docker" run --cidfile "$tap_dir/oldcid" sleeps >/dev/null 2>&1
+	is "docker: a container that an old record names is not ended" "$(cat "$fake/killed")" ""
+	rm -f "$tap_dir/cid"
+	run --deadline 1s -- "$fake/docker" run --cidfile "$tap_dir/cid" sleeps >/dev/null 2>&1
+	is "docker: one of the caller's own record is" "$(cat "$fake/killed")" 0123456789abcdef
 	chmod 757 "$fake/docker"
 	is "docker: a client that others can change proves nothing" "$(started "$fake/docker" run --cidfile=/nonexistent/x img | cut -d' ' -f1)" unknown
 fi
