@@ -72,6 +72,14 @@ static bool grow(run_trace *t)
 	return true;
 }
 
+/* What the call was about as it began, for another thread can change it before its end. */
+static void forget_paths(run_trace_slot *s)
+{
+	free(s->path);
+	free(s->path2);
+	s->path = s->path2 = NULL;
+}
+
 void run_trace_gone(run_trace *t, pid_t pid)
 {
 	if (!t->cap_slots)
@@ -79,6 +87,7 @@ void run_trace_gone(run_trace *t, pid_t pid)
 	run_trace_slot *s = slot_of(t, pid);
 	if (s->pid != pid)
 		return;
+	forget_paths(s);
 	/* closing the gap keeps every chain whole */
 	size_t mask = t->cap_slots - 1, hole = (size_t)(s - t->slots);
 	t->slots[hole].pid = 0;
@@ -113,24 +122,49 @@ bool run_trace_follows(run_trace *t, pid_t pid)
 
 void run_trace_born(run_trace *t, pid_t pid)
 {
-	run_trace_slot *s = NULL;
-	if (!run_trace_follows(t, pid) && run_trace_filter_inherited(t, pid))
-		s = slot_for(t, pid);
-	if (s)
-		s->under_filter = true;
+	bool filtered = !run_trace_follows(t, pid) && run_trace_filter_inherited(t, pid);
+	bool runner = !t->command && t->program;
+	run_trace_slot *s = filtered || runner ? slot_for(t, pid) : NULL;
+	if (!s)
+		return;
+	s->under_filter |= filtered;
+	s->runner |= runner;
+}
+
+void run_trace_executed(run_trace *t, pid_t pid, bool first)
+{
+	run_trace_slot *s = t->cap_slots ? slot_of(t, pid) : NULL;
+	if (s && s->pid == pid &&
+	    (first || !t->program || (t->command && run_other_program_runs(pid, t->program, 0))))
+		s->runner = false;
+	if (first) {
+		t->command = true;
+		t->uid = run_trace_user(pid);
+	}
+	/* a thread that executes takes its leader's number */
+	if (t->filtered)
+		run_trace_born(t, pid);
 }
 
 /* Keeps what begins; false: of no interest. */
 static bool begins(run_trace *t, pid_t pid, uint64_t nr, const uint64_t args[6])
 {
-	bool wanted =
-	    run_trace_sets_filter((int)nr, args) || (t->command && run_call_find((int)nr) != NULL);
+	const run_call *c = t->command ? run_call_of((int)nr, args) : NULL;
+	bool wanted = c || run_trace_sets_filter((int)nr, args);
 	run_trace_slot *s = wanted ? slot_for(t, pid) : NULL;
 	if (!s)
 		return false;
 	s->nr = (int)nr;
 	memcpy(s->args, args, sizeof s->args);
 	t->calls++;
+	forget_paths(s);
+	if (!c)
+		return true;
+	run_failed_call f = {.call = c, .pid = pid};
+	memcpy(f.args, args, sizeof f.args);
+	run_trace_read(&f);
+	s->path = f.path[0] ? strdup(f.path) : NULL;
+	s->path2 = f.path2[0] ? strdup(f.path2) : NULL;
 	return true;
 }
 
@@ -156,59 +190,90 @@ static const char *label_of(const run_failed_call *f)
 	return f->path[0] ? f->path : f->call->name;
 }
 
-static void keep(run_trace *t, const run_failed_call *f, run_outside outside)
+static void keep(run_trace *t, const run_failed_call *f)
 {
-	t->failures++;
+	char *path = t->n_denials < RUN_TRACE_DENIALS_MAX ? strdup(label_of(f)) : NULL;
+	if (!path) {
+		t->lost++;
+		return;
+	}
+	t->denials[t->n_denials++] =
+	    (run_trace_denial){.call = f->call,
+	                       .error = f->error,
+	                       .resource_kind = f->path[0] ? f->resource_kind : "syscall",
+	                       .raw_socket = f->raw_socket,
+	                       .path = path,
+	                       .count = 1,
+	                       .order = t->failures};
+}
+
+static bool counted_again(run_trace *t, const run_failed_call *f)
+{
 	for (size_t i = 0; i < t->n_denials; i++) {
 		run_trace_denial *d = &t->denials[i];
 		if (d->call == f->call && d->error == f->error && !strcmp(d->path, label_of(f))) {
 			d->count++;
 			d->order = t->failures;
-			return;
+			return true;
 		}
 	}
-	if (t->n_denials == RUN_TRACE_DENIALS_MAX) {
-		t->lost++;
-		return;
-	}
-	run_trace_denial *d = &t->denials[t->n_denials++];
-	*d = (run_trace_denial){.call = f->call,
-	                        .error = f->error,
-	                        .outside = outside,
-	                        .resource_kind = f->path[0] ? f->resource_kind : "syscall",
-	                        .raw_socket = f->raw_socket,
-	                        .count = 1,
-	                        .order = t->failures};
-	snprintf(d->path, sizeof d->path, "%s", label_of(f));
+	return false;
 }
 
-static bool known(run_trace *t, const run_failed_call *f)
+/* Whether the same was asked a moment ago; else it is noted. Equal hashes can only hide. */
+static bool asked_before(run_trace *t, const run_failed_call *f)
 {
-	for (size_t i = 0; i < t->n_denials; i++)
-		if (t->denials[i].call == f->call && t->denials[i].error == f->error &&
-		    !strcmp(t->denials[i].path, label_of(f)))
+	uint64_t h = 1469598103934665603u;
+	for (const char *p = f->path; *p; p++)
+		h = (h ^ (unsigned char)*p) * 1099511628211u;
+	for (const char *p = f->path2; *p; p++)
+		h = (h ^ (unsigned char)*p) * 1099511628211u;
+	for (size_t i = 0; i < RUN_TRACE_ASKED; i++)
+		if (t->asked[i].call == f->call && t->asked[i].error == f->error &&
+		    t->asked[i].hash == h)
 			return true;
+	t->asked[t->n_asked++ % RUN_TRACE_ASKED] = (run_trace_asked){f->call, f->error, h};
 	return false;
+}
+
+static bool same(const char *before, const char *now)
+{
+	return !strcmp(before ? before : "", now);
+}
+
+static void failed(run_trace *t, run_trace_slot *s, run_failed_call *f)
+{
+	t->failures++;
+	t->failed[f->error & 0xff] = true;
+	memcpy(f->args, s->args, sizeof f->args);
+	run_trace_read(f);
+	if (counted_again(t, f) || asked_before(t, f))
+		return;
+	run_outside outside = OUTSIDE_UNKNOWN;
+	if (!same(s->path, f->path) || !same(s->path2, f->path2))
+		t->raced = true;
+	else if (!s->under_filter || !run_trace_filter_itself(t, f->pid))
+		outside = run_trace_ask(&t->asker, f, t->uid);
+	if (outside == OUTSIDE_REFUSED)
+		t->refused[f->error & 0xff] = true;
+	else
+		t->other[f->error & 0xff] = true;
+	if (outside == OUTSIDE_ALLOWED)
+		keep(t, f);
 }
 
 static void ends(run_trace *t, pid_t pid, run_trace_slot *s, int error)
 {
-	run_failed_call f = {.call = run_call_find(s->nr), .pid = pid, .error = error};
-	bool sets_filter = run_trace_sets_filter(s->nr, s->args);
-	if (sets_filter && !error)
+	run_failed_call f = {.call = run_call_of(s->nr, s->args), .pid = pid, .error = error};
+	if (run_trace_sets_filter(s->nr, s->args) && !error)
 		run_trace_filter_set(t, pid, s);
 	s->nr = -1;
-	if (!f.call || !error || !run_call_refusal(f.call, error))
+	if (!f.call || !t->command || !error || !run_call_refusal(f.call, error))
 		return;
-	/* a program of the runner's that is still there sets up, it does not obey */
-	if (t->program && !run_other_program_runs(pid, t->program, 0))
+	/* what the runner has left there sets up, it does not obey; a runner inside does */
+	if (s->runner && !run_other_program_runs(pid, t->program, 0))
 		return;
-	memcpy(f.args, s->args, sizeof f.args);
-	run_trace_read(&f);
-	run_outside outside = known(t, &f) || (s->under_filter && run_trace_filter_itself(t, pid))
-	                          ? OUTSIDE_UNKNOWN
-	                          : run_trace_outside(&f);
-	keep(t, &f, outside);
+	failed(t, s, &f);
 }
 
 void run_trace_call(run_trace *t, pid_t pid)
@@ -232,9 +297,15 @@ void run_trace_call(run_trace *t, pid_t pid)
 
 void run_trace_free(run_trace *t)
 {
+	for (size_t i = 0; i < t->cap_slots; i++)
+		forget_paths(&t->slots[i]);
+	for (size_t i = 0; i < t->n_denials; i++)
+		free(t->denials[i].path);
 	free(t->slots);
 	t->slots = NULL;
-	t->n_slots = t->cap_slots = 0;
+	t->n_slots = t->cap_slots = t->n_denials = 0;
+	run_trace_ask_end(t->asker);
+	t->asker = NULL;
 }
 
 /* ---- telling ---- */
@@ -283,15 +354,18 @@ static const char *cause_of(const run_trace_denial *d)
 	}
 }
 
-/* The newest refusal that counts is the likeliest reason of the end. */
+/* The newest refusal is the likeliest reason of the end. */
 static int newest_first(const void *a, const void *b)
 {
 	const run_trace_denial *x = *(const run_trace_denial *const *)a;
 	const run_trace_denial *y = *(const run_trace_denial *const *)b;
-	bool dx = x->outside == OUTSIDE_ALLOWED, dy = y->outside == OUTSIDE_ALLOWED;
-	if (dx != dy)
-		return dx ? -1 : 1;
 	return x->order > y->order ? -1 : x->order < y->order;
+}
+
+static bool says(const sw_result *r, int error)
+{
+	const char *words = strerror(error);
+	return memmem(r->hit.line.ptr, r->hit.line.len, words, strlen(words)) != NULL;
 }
 
 /*
@@ -300,27 +374,16 @@ static int newest_first(const void *a, const void *b)
  */
 static bool refuted(const run_trace *t, const sw_result *r)
 {
-	if (!t->on || t->lost || !r->has_hit || r->evidence != SW_EVIDENCE_TEXT ||
-	    r->verdict != SW_VERDICT_SANDBOX_DENIED)
+	if (!t->on || !t->command || t->lost || t->raced || !r->has_hit ||
+	    r->evidence != SW_EVIDENCE_TEXT || r->verdict != SW_VERDICT_SANDBOX_DENIED)
 		return false;
-	int error = 0;
-	bool erofs = false;
-	for (size_t i = 0; i < t->n_denials; i++)
-		erofs |= t->denials[i].error == EROFS;
-	/* only the watched calls can fail like this, and none did: the line is made up */
-	const char *read_only = strerror(EROFS);
-	if (!erofs && memmem(r->hit.line.ptr, r->hit.line.len, read_only, strlen(read_only)))
+	/* only the watched calls fail like this, and none did: the line is made up */
+	if (!t->failed[EROFS] && says(r, EROFS))
 		return true;
-	for (size_t i = 0; i < t->n_denials && !error; i++) {
-		const char *words = strerror(t->denials[i].error);
-		if (t->denials[i].outside == OUTSIDE_REFUSED &&
-		    memmem(r->hit.line.ptr, r->hit.line.len, words, strlen(words)))
-			error = t->denials[i].error;
-	}
-	for (size_t i = 0; i < t->n_denials && error; i++)
-		if (t->denials[i].error == error && t->denials[i].outside != OUTSIDE_REFUSED)
-			return false;
-	return error != 0;
+	for (int e = 1; e < 256; e++)
+		if (t->refused[e] && says(r, e))
+			return !t->other[e];
+	return false;
 }
 
 int run_trace_tell(const run_trace *t, sw_result *result)
@@ -330,12 +393,13 @@ int run_trace_tell(const run_trace *t, sw_result *result)
 	const run_trace_denial *list[RUN_TRACE_DENIALS_MAX];
 	for (size_t i = 0; i < t->n_denials; i++)
 		list[i] = &t->denials[i];
+	/* who plays with the names of its files while they are looked up proves nothing */
+	if (t->raced)
+		return SW_OK;
 	qsort(list, t->n_denials, sizeof list[0], newest_first);
 	for (size_t i = 0; i < t->n_denials; i++) {
 		const run_trace_denial *d = list[i];
-		char line[1400];
-		if (d->outside != OUTSIDE_ALLOWED)
-			continue; /* it would be refused outside as well, or nobody knows */
+		char line[PATH_MAX + 200];
 		bool itself = !strcmp(d->resource_kind, "syscall");
 		int n = snprintf(line, sizeof line, "trace: %s%s%s: %s (%s)%s",
 		                 itself ? "" : d->call->name, itself ? "" : " ", d->path,

@@ -2,6 +2,8 @@
 #ifndef SW_RUN_TRACE_H
 #define SW_RUN_TRACE_H
 
+#include <limits.h>
+#include <pthread.h>
 #include <sys/types.h>
 
 #include "run.h"
@@ -19,7 +21,10 @@ typedef enum {
 	CALL_CHMOD,
 	CALL_CHOWN,
 	CALL_TIMES,
-	CALL_WRITE_PATH, /* truncate, extended attributes */
+	CALL_WRITE_PATH, /* truncate */
+	CALL_XATTR,
+	CALL_FLAGS, /* chattr */
+	CALL_ASK,   /* may it be written? */
 	CALL_EXEC,
 	CALL_CONNECT, /* and sendto: an address */
 	CALL_BIND,
@@ -27,6 +32,9 @@ typedef enum {
 	CALL_UNSHARE,
 	CALL_PRIVILEGE /* needs a capability */
 } run_call_kind;
+
+/* Which calls of that number are meant: an argument's low half has one of the bits, or is equal. */
+typedef enum { CALL_ALWAYS, CALL_BITS, CALL_EQUAL } run_call_when;
 
 typedef struct run_call {
 	int nr;
@@ -37,10 +45,16 @@ typedef struct run_call {
 	int8_t dirfd2, path2; /* of the second path */
 	int8_t extra;         /* flags, mode, address length, owner; -1: none */
 	int8_t capability;    /* for CALL_PRIVILEGE */
+	run_call_when when;
+	int8_t arg;
+	uint32_t value;
 } run_call;
 
 size_t run_calls(const run_call **out);
+/* By number alone: for its name. */
 const run_call *run_call_find(int nr);
+/* With arguments that are of interest; NULL: none. */
+const run_call *run_call_of(int nr, const uint64_t args[6]);
 /* Which errors of the call are a refusal. */
 bool run_call_refusal(const run_call *c, int error);
 
@@ -58,8 +72,10 @@ typedef struct run_failed_call {
 	pid_t pid;
 	uint64_t args[6];
 	int error;
-	char path[1024]; /* as the command sees it, absolute; or host:port; empty: none */
-	char path2[1024];
+	char path[PATH_MAX]; /* as the command sees it, absolute; or host:port; empty: none */
+	char path2[PATH_MAX];
+	uid_t uid; /* who asks: of the files' owners and rights */
+	gid_t gid;
 	const char *resource_kind; /* "path", "host", "syscall" */
 	bool raw_socket;           /* one that needs a privilege anywhere */
 } run_failed_call;
@@ -70,15 +86,23 @@ typedef enum { OUTSIDE_UNKNOWN, OUTSIDE_REFUSED, OUTSIDE_ALLOWED } run_outside;
 /* Would the same call, by this user, outside, be let through? Changes nothing. */
 run_outside run_trace_outside(const run_failed_call *f);
 
+/* Who looks: a thread, for a file system may never answer. */
+typedef struct run_asker run_asker;
+/* run_trace_outside() within a second, else unknown. *asker: NULL at first, made here. A process of
+ * another user than `usual` is asked for as that user, where this one may. */
+run_outside run_trace_ask(run_asker **asker, run_failed_call *f, uid_t usual);
+void run_trace_ask_end(run_asker *asker);
+/* The process's user, as files see it; this one's where it cannot be read. */
+uid_t run_trace_user(pid_t pid);
+
 #define RUN_TRACE_DENIALS_MAX 64
 
 typedef struct run_trace_denial {
 	const run_call *call;
 	int error;
-	run_outside outside;
 	const char *resource_kind;
 	bool raw_socket;
-	char path[1024];
+	char *path;
 	uint64_t count, order;
 } run_trace_denial;
 
@@ -86,21 +110,38 @@ typedef struct run_trace_slot {
 	pid_t pid; /* 0: free */
 	int nr;    /* -1: none that is of interest */
 	bool under_filter;
+	bool runner;        /* was there before the command, and runs the runner's program */
+	char *path, *path2; /* as they stood when the call began; NULL: none */
 	uint64_t args[6];
 } run_trace_slot;
+
+/* What was asked lately: the same question is not asked again. */
+typedef struct run_trace_asked {
+	const run_call *call;
+	int error;
+	uint64_t hash;
+} run_trace_asked;
+#define RUN_TRACE_ASKED 256
 
 typedef struct run_trace {
 	bool on;
 	bool command;         /* the command runs; what the runner does is its own affair */
+	uid_t uid;            /* as which the command began */
 	bool filtered;        /* the sandbox has a seccomp filter that answers with errors */
 	bool filtered_itself; /* the command has set one */
 	int own_filters;      /* of a process that has none but ours; 0: not known so far */
 	int sandbox_filters;  /* with the sandbox's */
+	bool raced;           /* a path was another one at the end of its call */
 	const sw_run_program *program; /* the runner's; NULL: none is there */
-	run_trace_slot *slots;         /* calls that have begun, by thread */
+	run_trace_slot *slots;         /* by thread */
 	size_t n_slots, cap_slots;
-	run_trace_denial denials[RUN_TRACE_DENIALS_MAX];
+	run_trace_denial denials[RUN_TRACE_DENIALS_MAX]; /* what would be let through outside */
 	size_t n_denials;
+	run_trace_asked asked[RUN_TRACE_ASKED];
+	size_t n_asked;
+	/* by error: something failed so; it would outside too; it would not, or nobody knows */
+	bool failed[256], refused[256], other[256];
+	run_asker *asker;
 	uint64_t calls, failures, lost; /* looked at, refused, not kept */
 } run_trace;
 
@@ -112,8 +153,10 @@ int run_trace_install(const struct sock_fprog *filter);
 bool run_trace_begin(run_trace *t, pid_t pid);
 /* A call that is followed begins or ends. */
 void run_trace_call(run_trace *t, pid_t pid);
-/* A thread is new, or its filters may have changed. */
+/* A thread is new. */
 void run_trace_born(run_trace *t, pid_t pid);
+/* It executed a program; first: the command's. */
+void run_trace_executed(run_trace *t, pid_t pid, bool first);
 /* Each of its calls must be followed, for a filter of the sandbox's may answer them. */
 bool run_trace_follows(run_trace *t, pid_t pid);
 void run_trace_gone(run_trace *t, pid_t pid);

@@ -1,11 +1,13 @@
 /*
  * The calls that a sandbox refuses, which errors count, and the filter that stops only
- * these. Reading, writing and asking (stat, access) are left out: they are many, and a
- * question that is answered with "no" has refused nothing.
+ * these. Reading, writing and stat are left out: they are many. A question (access) that is
+ * answered with "no" has refused nothing; whether something may be written is watched all
+ * the same, for its EROFS is true.
  */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
+#include <linux/fs.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -13,6 +15,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "trace.h"
 
@@ -23,17 +26,30 @@
 #define P SW_OPERATION_PROCESS
 #define V SW_OPERATION_PRIVILEGE
 #define NONE -1
-#define PATH_CALL(name, kind, op, dir, path, extra)                             \
-	{                                                                       \
-		SYS_##name, #name, kind, op, dir, path, NONE, NONE, extra, NONE \
+#define PATH_CALL(name, kind, op, dir, path, extra)                                                \
+	{                                                                                          \
+		SYS_##name, #name, kind, op, dir, path, NONE, NONE, extra, NONE, CALL_ALWAYS, 0, 0 \
 	}
-#define TWO_PATHS(name, kind, dir, path, dir2, path2)                          \
-	{                                                                      \
-		SYS_##name, #name, kind, W, dir, path, dir2, path2, NONE, NONE \
+#define TWO_PATHS(name, kind, dir, path, dir2, path2)                                             \
+	{                                                                                         \
+		SYS_##name, #name, kind, W, dir, path, dir2, path2, NONE, NONE, CALL_ALWAYS, 0, 0 \
 	}
-#define CAP_CALL(name, cap)                                                             \
-	{                                                                               \
-		SYS_##name, #name, CALL_PRIVILEGE, V, NONE, NONE, NONE, NONE, NONE, cap \
+#define CAP_CALL(name, cap)                                                              \
+	{                                                                                \
+		SYS_##name, #name, CALL_PRIVILEGE, V, NONE, NONE, NONE, NONE, NONE, cap, \
+		    CALL_ALWAYS, 0, 0                                                    \
+	}
+/* access() with W_OK */
+#define ASKS(name, dir, path, mode)                                                           \
+	{                                                                                     \
+		SYS_##name, #name, CALL_ASK, W, dir, path, NONE, NONE, NONE, NONE, CALL_BITS, \
+		    mode, W_OK                                                                \
+	}
+/* ioctl() on an open file */
+#define CHANGES(request)                                                                           \
+	{                                                                                          \
+		SYS_ioctl, "ioctl", CALL_FLAGS, W, 0, NONE, NONE, NONE, NONE, NONE, CALL_EQUAL, 1, \
+		    request                                                                        \
 	}
 
 static const run_call calls[] = {
@@ -59,12 +75,22 @@ static const run_call calls[] = {
     PATH_CALL(fchown, CALL_CHOWN, W, 0, NONE, 1),
     PATH_CALL(utimensat, CALL_TIMES, W, 0, 1, 2),
     PATH_CALL(truncate, CALL_WRITE_PATH, W, NONE, 0, NONE),
-    PATH_CALL(setxattr, CALL_WRITE_PATH, W, NONE, 0, NONE),
-    PATH_CALL(lsetxattr, CALL_WRITE_PATH, W, NONE, 0, NONE),
-    PATH_CALL(removexattr, CALL_WRITE_PATH, W, NONE, 0, NONE),
+    PATH_CALL(setxattr, CALL_XATTR, W, NONE, 0, NONE),
+    PATH_CALL(lsetxattr, CALL_XATTR, W, NONE, 0, NONE),
+    PATH_CALL(fsetxattr, CALL_XATTR, W, 0, NONE, NONE),
+    PATH_CALL(removexattr, CALL_XATTR, W, NONE, 0, NONE),
+    PATH_CALL(lremovexattr, CALL_XATTR, W, NONE, 0, NONE),
+    PATH_CALL(fremovexattr, CALL_XATTR, W, 0, NONE, NONE),
+    CHANGES(FS_IOC_SETFLAGS),
+    CHANGES(FS_IOC_FSSETXATTR),
+    ASKS(faccessat, 0, 1, 2),
+#ifdef SYS_faccessat2
+    ASKS(faccessat2, 0, 1, 2),
+#endif
     PATH_CALL(execve, CALL_EXEC, X, NONE, 0, NONE),
     PATH_CALL(execveat, CALL_EXEC, X, 0, 1, NONE),
 #ifdef SYS_open
+    ASKS(access, NONE, 0, 1),
     PATH_CALL(open, CALL_OPEN, W, NONE, 0, 1),
     PATH_CALL(creat, CALL_OPEN, W, NONE, 0, NONE),
     PATH_CALL(mkdir, CALL_MAKE, W, NONE, 0, NONE),
@@ -129,13 +155,30 @@ const run_call *run_call_find(int nr)
 	return NULL;
 }
 
+const run_call *run_call_of(int nr, const uint64_t args[6])
+{
+	for (size_t i = 0; i < N_CALLS; i++) {
+		const run_call *c = &calls[i];
+		uint32_t word = (uint32_t)args[c->arg];
+		if (c->nr == nr &&
+		    (c->when == CALL_ALWAYS || (c->when == CALL_BITS && (word & c->value)) ||
+		     (c->when == CALL_EQUAL && word == c->value)))
+			return c;
+	}
+	return NULL;
+}
+
 bool run_call_refusal(const run_call *c, int error)
 {
 	switch (error) {
 	case EROFS:
-	case EACCES:
-	case EPERM:
 		return true;
+	case EACCES:
+		/* the capability that is missing says EPERM; setpriority() alone says this */
+		return c->kind != CALL_ASK && c->kind != CALL_FLAGS &&
+		       (c->kind != CALL_PRIVILEGE || c->capability == CAP_SYS_NICE);
+	case EPERM:
+		return c->kind != CALL_ASK;
 	case ENETUNREACH:
 	case ENETDOWN:
 	case EHOSTUNREACH:
@@ -164,9 +207,6 @@ bool run_call_refusal(const run_call *c, int error)
 #define NATIVE_ARCH 0
 #endif
 
-/* Of the two processors above both are little endian. */
-#define LOW_HALF_OF_FIRST offsetof(struct seccomp_data, args)
-
 bool run_trace_sets_filter(int nr, const uint64_t args[6])
 {
 	return nr == SYS_seccomp
@@ -174,12 +214,36 @@ bool run_trace_sets_filter(int nr, const uint64_t args[6])
 	           : nr == SYS_prctl && args[0] == PR_SET_SECCOMP && args[1] == SECCOMP_MODE_FILTER;
 }
 
-/* A list of pairs: test, return; of prctl() only what sets a filter is of interest. */
+enum { PART_MAX = 6 };
+
+/* Stops at call `nr`, where its argument says so; adds at most PART_MAX instructions. */
+static unsigned short part(struct sock_filter *f, int nr, run_call_when when, int arg,
+                           uint32_t value)
+{
+	const struct sock_filter stop = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
+	if (when == CALL_ALWAYS) {
+		f[0] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)nr, 0, 1);
+		f[1] = stop;
+		return 2;
+	}
+	uint16_t test = when == CALL_BITS ? BPF_JSET : BPF_JEQ;
+	f[0] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)nr, 0, 4);
+	/* the low half: both processors above are little endian */
+	f[1] = (struct sock_filter)BPF_STMT(
+	    BPF_LD | BPF_W | BPF_ABS,
+	    (uint32_t)(offsetof(struct seccomp_data, args) + 8 * (size_t)arg));
+	f[2] = (struct sock_filter)BPF_JUMP(BPF_JMP | test | BPF_K, value, 0, 1);
+	f[3] = stop;
+	f[4] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+	                                    offsetof(struct seccomp_data, nr));
+	return 5;
+}
+
 int run_trace_filter(struct sock_fprog *out)
 {
 	if (NATIVE_ARCH == 0)
 		return SW_EUNSUPPORTED;
-	struct sock_filter *f = calloc(2 * N_CALLS + 16, sizeof *f);
+	struct sock_filter *f = calloc((N_CALLS + 3) * PART_MAX, sizeof *f);
 	if (!f)
 		return SW_ENOMEM;
 	unsigned short n = 0;
@@ -189,16 +253,11 @@ int run_trace_filter(struct sock_fprog *out)
 	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 	                                      offsetof(struct seccomp_data, nr));
-	for (size_t i = 0; i < N_CALLS; i++) {
-		f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-		                                      (uint32_t)calls[i].nr, 0, 1);
-		f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
-	}
-	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_seccomp, 3, 0);
-	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3);
-	f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOW_HALF_OF_FIRST);
-	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_SECCOMP, 0, 1);
-	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
+	for (size_t i = 0; i < N_CALLS; i++)
+		n += part(f + n, calls[i].nr, calls[i].when, calls[i].arg, calls[i].value);
+	/* what gives a process a filter of its own */
+	n += part(f + n, SYS_seccomp, CALL_EQUAL, 0, SECCOMP_SET_MODE_FILTER);
+	n += part(f + n, SYS_prctl, CALL_EQUAL, 0, PR_SET_SECCOMP);
 	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	out->len = n;
 	out->filter = f;

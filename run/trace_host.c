@@ -7,13 +7,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -55,21 +58,21 @@ static bool parent_of(const char *path, char *out, size_t n)
 
 static bool parent_writable(const char *path)
 {
-	char parent[1024];
+	char parent[PATH_MAX];
 	return parent_of(path, parent, sizeof parent) && may(parent, W_OK | X_OK);
 }
 
 /* Removing or renaming: in a sticky folder only one's own. */
-static bool removable(const char *path)
+static bool removable(const run_failed_call *f, const char *path)
 {
-	char parent[1024];
+	char parent[PATH_MAX];
 	struct stat dir, file;
 	if (!parent_of(path, parent, sizeof parent) || stat(parent, &dir) || !exists(path, &file))
 		return false;
 	if (!may(parent, W_OK | X_OK))
 		return false;
-	return !(dir.st_mode & S_ISVTX) || geteuid() == 0 || dir.st_uid == geteuid() ||
-	       file.st_uid == geteuid();
+	return !(dir.st_mode & S_ISVTX) || f->uid == 0 || dir.st_uid == f->uid ||
+	       file.st_uid == f->uid;
 }
 
 static bool read_only_fs(const char *path)
@@ -78,22 +81,97 @@ static bool read_only_fs(const char *path)
 	return statvfs(path, &v) == 0 && (v.f_flag & ST_RDONLY);
 }
 
+/* Without "//", "/." and "/..", as far as names alone tell. */
+static void plain_name(const char *path, char *out)
+{
+	size_t n = 0;
+	while (*path) {
+		path += strspn(path, "/");
+		size_t k = strcspn(path, "/");
+		if (k == 2 && path[0] == '.' && path[1] == '.') {
+			while (n && out[--n] != '/')
+				;
+		} else if (k && !(k == 1 && path[0] == '.')) {
+			out[n++] = '/';
+			memcpy(out + n, path, k);
+			n += k;
+		}
+		path += k;
+	}
+	out[n] = '\0';
+}
+
 /* These mean another process, or another thing, inside. */
 static bool means_something_else(const char *path)
 {
-	return (!strncmp(path, "/proc/", 6) && path[6] >= '0' && path[6] <= '9') ||
-	       !strncmp(path, "/proc/self", 10) || !strncmp(path, "/proc/thread-self", 17) ||
-	       strstr(path, " (deleted)") || !strncmp(path, "/dev/pts", 8) ||
-	       !strcmp(path, "/dev/tty");
+	static const char gone[] = " (deleted)";
+	char p[PATH_MAX];
+	size_t k = sizeof gone - 1;
+	plain_name(path, p);
+	size_t n = strlen(p);
+	return (!strncmp(p, "/proc/", 6) && p[6] >= '0' && p[6] <= '9') ||
+	       !strncmp(p, "/proc/self", 10) || !strncmp(p, "/proc/thread-self", 17) ||
+	       (n > k && !strcmp(p + n - k, gone)) || !strncmp(p, "/dev/pts/", 9) ||
+	       !strcmp(p, "/dev/pts") || !strcmp(p, "/dev/tty");
 }
 
-static bool has_capability(int cap)
+/* Append-only and immutable files, and folders like that, refuse everybody. */
+static bool attribute_refuses(const char *path)
+{
+	struct statx sx;
+	char parent[PATH_MAX];
+	const uint64_t bits = STATX_ATTR_APPEND | STATX_ATTR_IMMUTABLE;
+	if (statx(AT_FDCWD, path, 0, STATX_TYPE, &sx) == 0 && (sx.stx_attributes & bits))
+		return true;
+	return parent_of(path, parent, sizeof parent) &&
+	       statx(AT_FDCWD, parent, 0, STATX_TYPE, &sx) == 0 && (sx.stx_attributes & bits);
+}
+
+/* The kernel's own trees answer each file in its own way, whatever its modes say. */
+static bool made_by_kernel(const char *path)
+{
+	static const long kinds[] = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,    CGROUP_SUPER_MAGIC,
+	                             CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC,  TRACEFS_MAGIC,
+	                             SECURITYFS_MAGIC,    BPF_FS_MAGIC,   SELINUX_MAGIC,
+	                             BINFMTFS_MAGIC,      PSTOREFS_MAGIC, EFIVARFS_MAGIC};
+	char parent[PATH_MAX];
+	struct statfs v;
+	if (statfs(path, &v) && (!parent_of(path, parent, sizeof parent) || statfs(parent, &v)))
+		return false;
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+		if ((long)v.f_type == kinds[i])
+			return true;
+	return false;
+}
+
+static bool sysctl_on(const char *path)
+{
+	char *text;
+	size_t n;
+	if (sw_read_file(path, 64, &text, &n, NULL))
+		return false;
+	bool on = atol(text) > 0;
+	free(text);
+	return on;
+}
+
+static bool has_capability(const run_failed_call *f, int cap)
 {
 	struct __user_cap_header_struct h = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct d[2];
-	if (syscall(SYS_capget, &h, d))
+	if (f->uid != geteuid() || syscall(SYS_capget, &h, d))
 		return false;
 	return d[cap / 32].effective & (1u << (cap % 32));
+}
+
+/* fs.protected_regular: in a shared folder O_CREAT opens only one's own. */
+static bool protected_file(const run_failed_call *f, const struct stat *st)
+{
+	char parent[PATH_MAX];
+	struct stat dir;
+	return parent_of(f->path, parent, sizeof parent) && stat(parent, &dir) == 0 &&
+	       (dir.st_mode & S_ISVTX) && (dir.st_mode & (S_IWOTH | S_IWGRP)) &&
+	       st->st_uid != f->uid && st->st_uid != dir.st_uid;
 }
 
 static run_outside open_outside(const run_failed_call *f, uint64_t flags)
@@ -111,7 +189,9 @@ static run_outside open_outside(const run_failed_call *f, uint64_t flags)
 		return answer(may(f->path, W_OK | X_OK));
 	if (S_ISDIR(st.st_mode) && mode != O_RDONLY)
 		return OUTSIDE_REFUSED;
-	if ((flags & O_NOATIME) && f->error == EPERM && geteuid() != 0 && st.st_uid != geteuid())
+	if ((flags & O_NOATIME) && f->error == EPERM && f->uid != 0 && st.st_uid != f->uid)
+		return OUTSIDE_REFUSED;
+	if ((flags & O_CREAT) && f->error == EACCES && protected_file(f, &st))
 		return OUTSIDE_REFUSED;
 	/* devices answer at open, not at access: only the modes can be asked */
 	int want = mode == O_RDONLY ? R_OK : mode == O_WRONLY ? W_OK : R_OK | W_OK;
@@ -125,13 +205,12 @@ static run_outside owner_outside(const run_failed_call *f)
 	struct stat st;
 	if (!exists(f->path, &st) || read_only_fs(f->path))
 		return OUTSIDE_REFUSED;
-	if (has_capability(CAP_CHOWN))
+	if (has_capability(f, CAP_CHOWN))
 		return OUTSIDE_ALLOWED;
 	uid_t owner = (uid_t)f->args[f->call->extra];
 	gid_t group = (gid_t)f->args[f->call->extra + 1];
 	bool keeps = owner == (uid_t)-1 || owner == st.st_uid;
-	return answer(st.st_uid == geteuid() && keeps &&
-	              (group == (gid_t)-1 || group == getegid()));
+	return answer(st.st_uid == f->uid && keeps && (group == (gid_t)-1 || group == f->gid));
 }
 
 static run_outside attributes_outside(const run_failed_call *f)
@@ -139,7 +218,7 @@ static run_outside attributes_outside(const run_failed_call *f)
 	struct stat st;
 	if (!exists(f->path, &st) || read_only_fs(f->path))
 		return OUTSIDE_REFUSED;
-	if (geteuid() == 0 || st.st_uid == geteuid())
+	if (f->uid == 0 || st.st_uid == f->uid)
 		return OUTSIDE_ALLOWED;
 	/* "now" needs no more than the right to write */
 	bool now =
@@ -149,17 +228,25 @@ static run_outside attributes_outside(const run_failed_call *f)
 
 static run_outside move_outside(const run_failed_call *f)
 {
-	char from[1024], to[1024];
+	char from[PATH_MAX], to[PATH_MAX];
 	struct stat a, b, st;
 	if (!exists(f->path, &st) || !parent_of(f->path, from, sizeof from) ||
 	    !parent_of(f->path2, to, sizeof to) || stat(from, &a) || stat(to, &b))
 		return OUTSIDE_REFUSED;
 	if (a.st_dev != b.st_dev) /* it would be EXDEV outside too */
 		return OUTSIDE_REFUSED;
-	if (f->call->kind == CALL_LINK)
+	if (f->call->kind == CALL_LINK) {
+		bool plain = S_ISREG(st.st_mode) && !(st.st_mode & S_ISUID) &&
+		             (st.st_mode & (S_ISGID | S_IXGRP)) != (S_ISGID | S_IXGRP);
+		bool own = st.st_uid == f->uid || has_capability(f, CAP_FOWNER);
+		/* fs.protected_hardlinks */
+		if (S_ISDIR(st.st_mode) || (!own && sysctl_on("/proc/sys/fs/protected_hardlinks") &&
+		                            !(plain && may(f->path, R_OK | W_OK))))
+			return OUTSIDE_REFUSED;
 		return answer(!exists(f->path2, &st) && may(to, W_OK | X_OK));
-	return answer(removable(f->path) && may(to, W_OK | X_OK) &&
-	              (!exists(f->path2, &st) || removable(f->path2)));
+	}
+	return answer(removable(f, f->path) && may(to, W_OK | X_OK) &&
+	              (!exists(f->path2, &st) || removable(f, f->path2)));
 }
 
 /* A datagram socket's connect() sends nothing and still needs a route. */
@@ -199,7 +286,7 @@ static run_outside bind_outside(const run_failed_call *f)
 	if (!colon)
 		return OUTSIDE_UNKNOWN;
 	int port = atoi(colon + 1);
-	if (port == 0 || port >= 1024 || has_capability(CAP_NET_BIND_SERVICE))
+	if (port == 0 || port >= 1024 || has_capability(f, CAP_NET_BIND_SERVICE))
 		return OUTSIDE_ALLOWED;
 	char *text;
 	size_t n;
@@ -237,11 +324,33 @@ static run_outside unshare_outside(const run_failed_call *f)
 	return answer(WEXITSTATUS(status) == 0);
 }
 
+/* A script is as good as its interpreter. */
+static run_outside exec_outside(const char *path, int depth)
+{
+	struct stat st;
+	struct statvfs v;
+	char head[256] = "";
+	if (depth > 4 || stat(path, &st) || !S_ISREG(st.st_mode) || !may(path, X_OK) ||
+	    statvfs(path, &v) || (v.f_flag & ST_NOEXEC))
+		return OUTSIDE_REFUSED;
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n < 2 || head[0] != '#' || head[1] != '!')
+		return OUTSIDE_ALLOWED;
+	char *word = head + 2 + strspn(head + 2, " \t");
+	word[strcspn(word, " \t\n")] = '\0';
+	return word[0] == '/' ? exec_outside(word, depth + 1) : OUTSIDE_UNKNOWN;
+}
+
 static run_outside path_outside(const run_failed_call *f)
 {
 	struct stat st;
 	const run_call *c = f->call;
 	if (f->path[0] != '/' || means_something_else(f->path))
+		return OUTSIDE_UNKNOWN;
+	if (f->error == EPERM && (attribute_refuses(f->path) || made_by_kernel(f->path)))
 		return OUTSIDE_UNKNOWN;
 	switch (c->kind) {
 	case CALL_OPEN:
@@ -249,15 +358,17 @@ static run_outside path_outside(const run_failed_call *f)
 		return open_outside(f, c->extra >= 0 ? f->args[c->extra]
 		                                     : O_WRONLY | O_CREAT | O_TRUNC);
 	case CALL_MKNOD:
+		if ((f->args[c->extra] & S_IFMT) == S_IFDIR)
+			return OUTSIDE_REFUSED;
 		if ((S_ISCHR(f->args[c->extra]) || S_ISBLK(f->args[c->extra])) &&
-		    !has_capability(CAP_MKNOD))
+		    !has_capability(f, CAP_MKNOD))
 			return OUTSIDE_REFUSED;
 		return answer(!exists(f->path, &st) && parent_writable(f->path));
 	case CALL_MAKE:
 		return answer(!exists(f->path, &st) && parent_writable(f->path));
 	case CALL_REMOVE:
 	case CALL_RMDIR:
-		return answer(removable(f->path));
+		return answer(removable(f, f->path));
 	case CALL_RENAME:
 	case CALL_LINK:
 		return f->path2[0] == '/' ? move_outside(f) : OUTSIDE_UNKNOWN;
@@ -268,8 +379,12 @@ static run_outside path_outside(const run_failed_call *f)
 		return owner_outside(f);
 	case CALL_WRITE_PATH:
 		return answer(may(f->path, W_OK));
+	case CALL_XATTR: /* each kind of attribute has rules of its own, and they say EPERM */
+		return f->error == EPERM ? OUTSIDE_UNKNOWN : attributes_outside(f);
+	case CALL_FLAGS:
+		return f->error == EPERM ? OUTSIDE_UNKNOWN : attributes_outside(f);
 	case CALL_EXEC:
-		return answer(stat(f->path, &st) == 0 && S_ISREG(st.st_mode) && may(f->path, X_OK));
+		return exec_outside(f->path, 0);
 	default:
 		return OUTSIDE_UNKNOWN;
 	}
@@ -281,9 +396,11 @@ run_outside run_trace_outside(const run_failed_call *f)
 		return OUTSIDE_UNKNOWN; /* an old kernel says the same */
 	switch (f->call->kind) {
 	case CALL_CONNECT:
+		/* EPERM: its other end does not want this one */
 		if (f->path[0] == '/')
-			return means_something_else(f->path) ? OUTSIDE_UNKNOWN
-			                                     : answer(may(f->path, W_OK));
+			return means_something_else(f->path) || f->error == EPERM
+			           ? OUTSIDE_UNKNOWN
+			           : answer(may(f->path, W_OK));
 		return f->path[0] ? route_outside(f) : OUTSIDE_UNKNOWN;
 	case CALL_BIND:
 		return f->path[0] ? bind_outside(f) : OUTSIDE_UNKNOWN;
@@ -292,7 +409,9 @@ run_outside run_trace_outside(const run_failed_call *f)
 	case CALL_UNSHARE:
 		return unshare_outside(f);
 	case CALL_PRIVILEGE:
-		return answer(has_capability(f->call->capability));
+		return answer(has_capability(f, f->call->capability));
+	case CALL_ASK:
+		return OUTSIDE_UNKNOWN;
 	default:
 		return path_outside(f);
 	}

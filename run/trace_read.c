@@ -58,7 +58,7 @@ static bool start_of(pid_t pid, int64_t dirfd, char *out, size_t n)
 
 static void absolute(const run_failed_call *f, int dirfd, int path, char *out, size_t n)
 {
-	char name[512] = "", start[500];
+	char name[PATH_MAX] = "", start[PATH_MAX];
 	int64_t at = dirfd >= 0 ? (int32_t)f->args[dirfd] : AT_FDCWD;
 	out[0] = '\0';
 	if (path >= 0 && f->args[path] && !read_string(f->pid, f->args[path], name, sizeof name))
@@ -74,8 +74,8 @@ static void absolute(const run_failed_call *f, int dirfd, int path, char *out, s
 		rest += 2;
 	if (!rest[0] || !strcmp(rest, "."))
 		snprintf(out, n, "%s", start);
-	else
-		snprintf(out, n, "%s/%s", strcmp(start, "/") ? start : "", rest);
+	else if (snprintf(out, n, "%s/%s", strcmp(start, "/") ? start : "", rest) >= (int)n)
+		out[0] = '\0'; /* half a name is another one */
 }
 
 static void address(run_failed_call *f)

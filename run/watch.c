@@ -100,10 +100,9 @@ static void traced_stop(run_watch *w, pid_t pid, int sig, int event)
 	if (event == PTRACE_EVENT_SECCOMP) {
 		ends = run_trace_begin(w->trace, pid);
 	} else if (event == PTRACE_EVENT_EXEC) {
-		if (!w->seen && run_other_program_runs(pid, w->program, 0))
-			w->seen = w->trace->command = true;
-		run_trace_born(w->trace,
-		               pid); /* a thread that executes takes its leader's number */
+		bool first = !w->seen && run_other_program_runs(pid, w->program, 0);
+		w->seen |= first;
+		run_trace_executed(w->trace, pid, first);
 	} else if (event == PTRACE_EVENT_STOP) {
 		run_trace_born(w->trace, pid);
 	} else if (event == 0 && sig == (SIGTRAP | 0x80)) {

@@ -12,8 +12,12 @@ if [ "$(id -u)" -eq 0 ]; then
 	cp "$SANDWITNESS" "$tap_dir/bin/"
 	chmod -R a+rX "$tap_dir/t" "$tap_dir/bin"
 	chown -R 65534:65534 "$tap_dir/work"
+	# for the end: what another user than this one is refused, by files of root's
+	"$SANDWITNESS" run --audit=off --trace --quiet --null-stdin --verdict-file "$tap_dir/work/root.json" -- unshare -n sh -c \
+		'setpriv --reuid=65534 --clear-groups cat /etc/shadow >/dev/null 2>&1; mkdir /nosuch/x 2>/dev/null; exit 1'
+	chmod a+r "$tap_dir/work/root.json"
 	env -i ASAN_OPTIONS="$ASAN_OPTIONS" PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/nonexistent TMPDIR="$tap_dir/work" \
-		SW_SOURCE_DIR="$tap_dir" SW_BUILD_DIR="$tap_dir" SANDWITNESS="$tap_dir/bin/sandwitness" \
+		SW_ROOT_VERDICT="$tap_dir/work/root.json" SW_SOURCE_DIR="$tap_dir" SW_BUILD_DIR="$tap_dir" SANDWITNESS="$tap_dir/bin/sandwitness" \
 		setpriv --reuid=65534 --regid=65534 --clear-groups bash "$tap_dir/t/run/$(basename "$script")"
 	exit
 fi
@@ -270,6 +274,57 @@ traced -- "${box[@]}" python3 itself.py "$tap_dir/errors.bpf"
 is "a command that shuts itself in is not refused by the sandbox" "${verdict%% *} $found $status" "ok  21"
 traced -- "${box[@]:0:${#box[@]}-1}" --seccomp 9 -- python3 itself.py "$tap_dir/errors.bpf" 9<"$tap_dir/allow.bpf"
 is "nor under a harmless filter of the sandbox's" "${verdict%% *} $found $status" "ok  21"
+
+# --- what would fail outside as well, for rules that modes do not show
+free=(bwrap --bind / / --dev-bind /dev /dev --die-with-parent --)
+outside_too() { # NAME ARGV...
+	local name=$1
+	shift
+	traced -- "${free[@]}" "$@"
+	is "fails outside too: $name" "$found" ""
+}
+printf '#!/etc/passwd\n' >"$ws/wrong-interpreter"
+chmod 755 "$ws/wrong-interpreter"
+outside_too "a script whose interpreter is none" python3 -c "$(p "os.execv('./wrong-interpreter', ['x'])")"
+outside_too "a link to a folder" python3 -c "$(p "os.link('sub', 'sub2')")"
+outside_too "a folder made by mknod" python3 -c "$(p "os.mknod('sub3', 0o040755)")"
+outside_too "a link to a file of root's" python3 -c "$(p "os.link('/etc/passwd', '/var/tmp/sw-link')")"
+outside_too "an attribute of a FIFO" sh -c "mkfifo p; python3 -c \"$(p "os.setxattr('p', 'user.a', b'x')")\"; rc=\$?; rm p; exit \$rc"
+outside_too "a trusted attribute" python3 -c "$(p "os.setxattr('a', 'trusted.a', b'x')")"
+if [ -n "${SW_ROOT_VERDICT:-}" ]; then
+	is "what another user is refused is asked as that user" \
+		"$(python3 -c 'import json,sys; o = json.load(open(sys.argv[1])); print(o["verdict"], [b["line"] for b in o["observations"] if b["kind"] == "traced_denial"])' "$SW_ROOT_VERDICT")" "ok []"
+fi
+
+# --- who tries to hide or to invent one
+traced -- "${free[@]}" python3 -c "import ctypes,mmap,os,sys,time
+libc = ctypes.CDLL(None, use_errno=True)
+m = mmap.mmap(-1, 4096)
+at = ctypes.addressof(ctypes.c_char.from_buffer(m))
+pid = os.fork()
+while pid == 0:
+    m[:12] = b'/etc/shadow\\0'
+    m[:12] = b'/etc/passwd\\0'
+until = time.time() + 1.5
+while time.time() < until:
+    fd = libc.open(ctypes.c_void_p(at), 0)
+    if fd >= 0:
+        os.close(fd)
+os.kill(pid, 9)
+os.waitpid(pid, 0)
+sys.exit(1)"
+is "a path that is rewritten during the call proves nothing" "${verdict%% *} $found" "ok "
+traced -- "${box[@]}" sh -c "i=0; while [ \$i -lt 100 ]; do mkdir /etc/n\$i; i=\$((i + 1)); done 2>/dev/null; mkdir '$home/late' 2>/dev/null"
+is "many that do not count hide none that does" "$found" "EROFS $home/late"
+long=$home/$(printf './%.0s' $(seq 600))x
+traced -- "${box[@]}" sh -c "mkdir '$long' 2>/dev/null"
+is "a long name hides nothing" "$found" "EROFS $long"
+traced -- "${box[@]}" sh -c "mkdir '/dev/pts/../..$home/x' 2>/dev/null"
+is "a name that begins like another one hides nothing" "$found" "EROFS /dev/pts/../..$home/x"
+traced -- "${box[@]}" sh -c "test -w '$home/old' || { echo \"sh: cannot create $home/old: Read-only file system\"; exit 1; }"
+is "what a question was answered stays true" "${verdict%% *}" sandbox_denied
+traced -- "${box[@]}" bwrap --bind / / --dir "$home/inner" true
+is "a runner inside is a command" "${verdict%% *}" sandbox_denied
 
 # --- its rules
 traced -- "${box[@]}" sh -c "touch '$home/new' 2>/dev/null; exit 0"
