@@ -98,14 +98,15 @@ static json_t *header(sw_store *s)
 	sqlite3_stmt *q = NULL;
 	json_t *p = json_null();
 	if (sqlite3_prepare_v2(
-	        s->db, "SELECT to_seq, resume, dict FROM prune ORDER BY to_seq DESC LIMIT 1", -1,
+	        s->db,
+	        "SELECT to_seq, resume, dict FROM prune ORDER BY to_seq DESC, seq DESC LIMIT 1", -1,
 	        &q, NULL) == SQLITE_OK &&
 	    sqlite3_step(q) == SQLITE_ROW) {
 		st_cell resume = st_column(q, 1), dict = st_column(q, 2);
 		p = json_object();
 		json_object_set_new(p, "to", json_integer(sqlite3_column_int64(q, 0)));
 		json_object_set_new(p, "resume", hex_json(resume.p, resume.n));
-		json_object_set_new(p, "dict", hex_json(dict.p, dict.n));
+		json_object_set_new(p, "dict", hex_json(dict.p, dict.n < 32 ? dict.n : 32));
 	}
 	sqlite3_finalize(q);
 	json_object_set_new(o, "pruned", p);
@@ -124,7 +125,7 @@ int sw_store_export(sw_store *s, int (*write)(void *arg, const char *p, size_t n
 	if (code == 0 && put_line(&k, header(s)) != 0)
 		code = k.code;
 	if (code == 0)
-		code = vf_merge(s, export_row, &k, err);
+		code = vf_merge(s, VF_ALL_TABLES, export_row, &k, err);
 	if (code == 0)
 		code = k.code;
 	if (code == 0) {

@@ -77,6 +77,23 @@ int st_check_process(const sw_store *s, sw_error *err)
 	              "the audit trail was opened by another process");
 }
 
+int st_not_regular(const char *path, mode_t mode, const char *what, sw_error *err)
+{
+	const char *kind = S_ISFIFO(mode)   ? "it is a pipe"
+	                   : S_ISDIR(mode)  ? "it is a folder"
+	                   : S_ISSOCK(mode) ? "it is a socket"
+	                                    : "it is a device";
+	return st_err(err, SW_EIO, path, kind, "remove it, or name a file", "%s", what);
+}
+
+int st_regular(const char *path, const char *what, sw_error *err)
+{
+	struct stat st;
+	if (stat(path, &st) != 0 || S_ISREG(st.st_mode))
+		return 0;
+	return st_not_regular(path, st.st_mode, what, err);
+}
+
 static const char *const suffixes[3] = {"", "-wal", "-shm"};
 
 static void note_files(sw_store *s)
