@@ -22,6 +22,11 @@ static const struct {
      "check the file's and its folder's owner and mode, and the mount"},
     {SQLITE_CORRUPT, SW_ECORRUPT, "the audit trail is damaged",
      "run `sandwitness verify`; restore the newest backup that verifies"},
+    /* Statements and sizes are ours: where they do not fit, somebody changed the tables. */
+    {SQLITE_ERROR, SW_ECORRUPT, "the audit trail's tables are not as this program makes them",
+     "run `sandwitness verify`; restore the newest backup that verifies"},
+    {SQLITE_TOOBIG, SW_ECORRUPT, "the audit trail holds a value that is too long to be its own",
+     "run `sandwitness verify`; restore the newest backup that verifies"},
     {SQLITE_NOTADB, SW_ECORRUPT, "not an audit trail", "give another path with --db"},
     {SQLITE_BUSY, SW_EBUSY, "the audit trail is busy", "try again"},
     {SQLITE_LOCKED, SW_EBUSY, "the audit trail is busy", "try again"},
@@ -95,6 +100,19 @@ int st_regular(const char *path, const char *what, sw_error *err)
 }
 
 static const char *const suffixes[3] = {"", "-wal", "-shm"};
+
+/* SQLite opens what it finds under these names, and would wait at a pipe for ever. */
+static int check_kinds(const char *path, sw_error *err)
+{
+	static const char *const ends[] = {"", "-journal", "-wal", "-shm", ".lock"};
+	int code = 0;
+	for (size_t i = 0; code == 0 && i < sizeof ends / sizeof *ends; i++) {
+		char p[4200];
+		snprintf(p, sizeof p, "%s%s", path, ends[i]);
+		code = st_regular(p, "the audit trail cannot be opened", err);
+	}
+	return code;
+}
 
 static void note_files(sw_store *s)
 {
@@ -609,6 +627,8 @@ int sw_store_open(sw_store **out, const char *path, unsigned flags, const sw_sto
 	if (code != 0)
 		sw_error_set(err, code, "out of memory");
 	struct stat st;
+	if (code == 0)
+		code = check_kinds(path, err);
 	if (code == 0 && stat(path, &st) != 0 && errno == ENOENT &&
 	    (!s->write || (flags & SW_STORE_NO_CREATE))) {
 		code = sw_error_set(err, SW_ENOTFOUND, "no audit trail there yet");

@@ -291,6 +291,10 @@ typedef struct sw_verify_options {
  */
 int sw_store_verify(sw_store *s, const sw_verify_options *o, int *status, json_t **out,
                     sw_error *err);
+/* The judgement of a file that sw_store_open() refused: SW_ECORRUPT, or SW_ENOTFOUND where it
+ * exists and is empty. */
+int sw_verify_unopened(const char *path, const sw_error *why, const sw_verify_options *o,
+                       int *status, json_t **out, sw_error *err);
 /* The same for an exported NDJSON file. */
 int sw_export_verify(const char *path, const sw_verify_options *o, int *status, json_t **out,
                      sw_error *err);

@@ -128,6 +128,25 @@ static int walk(sw_store *s, vf *v, sw_error *err)
 	return code;
 }
 
+int sw_verify_unopened(const char *path, const sw_error *why, const sw_verify_options *o,
+                       int *status, json_t **out, sw_error *err)
+{
+	vf *v = malloc(sizeof *v);
+	int code = v ? vf_init(v, o, err) : sw_error_set(err, SW_ENOMEM, "out of memory");
+	if (code == 0)
+		code = vf_pin(v, path, err);
+	if (code == 0) {
+		vf_find(v, why->code == SW_ENOTFOUND ? VF_MISSING : VF_CHANGED, NULL, 0, st_null(),
+		        "%s%s%s", why->what, *why->why ? ": " : "", why->why);
+		*status = vf_judgement(v);
+		*out = vf_report(v, *status);
+	}
+	if (v)
+		vf_free(v);
+	free(v);
+	return code;
+}
+
 int sw_store_verify(sw_store *s, const sw_verify_options *o, int *status, json_t **out,
                     sw_error *err)
 {
@@ -149,8 +168,8 @@ int sw_store_verify(sw_store *s, const sw_verify_options *o, int *status, json_t
 		/* A page that cannot be read is a finding, not a failure to judge. */
 		if (code == SW_ECORRUPT) {
 			vf_find(v, VF_CHANGED, NULL, v->last_seq + 1, st_null(),
-			        "the file itself is damaged after row %llu: %s",
-			        (unsigned long long)v->last_seq, e.why);
+			        "the file itself is damaged after row %llu: %s: %s",
+			        (unsigned long long)v->last_seq, e.what, e.why);
 			code = 0;
 		} else if (code != 0 && err) {
 			*err = e;

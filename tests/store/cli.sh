@@ -105,6 +105,19 @@ tap_run "$SANDWITNESS" verify "$tap_dir/t/copy.db"
 status=$?
 like "a damaged copy" "$status" '^(20|21|22|24)$'
 
+# a trail that cannot be opened any more is judged, not given up
+succeeds "another copy" "$SANDWITNESS" backup "$tap_dir/t/copy2.db"
+python3 - "$tap_dir/t/copy2.db" <<'P'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.executescript("pragma writable_schema=on; update sqlite_schema set sql='junk' where name='kept'")
+P
+fails_with "a damaged schema is a finding" 20 "$SANDWITNESS" verify "$tap_dir/t/copy2.db"
+like "it says what" "$(out)" 'changed +the audit trail is damaged'
+: >"$tap_dir/t/copy3.db"
+fails_with "an emptied file too" 21 "$SANDWITNESS" verify "$tap_dir/t/copy3.db"
+fails_with "a path where nothing is, is a mistake" 1 "$SANDWITNESS" verify "$tap_dir/t/nothing.db"
+
 # reclassify, and a case from a record
 tap_run "$SANDWITNESS" reclassify --since 1h
 like "kept outputs are looked at" "$(out)" '^1 kept outputs looked at, 0 would be judged differently'

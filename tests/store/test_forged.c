@@ -374,6 +374,48 @@ static void test_seal_between_trusted_ones(void **state)
 	assert_int_equal(judged(pub, NULL), SW_VERIFY_BAD_SEAL);
 }
 
+/* What the file itself can be made to hold is a finding, not a reason to give up. */
+static void test_tampered_file(void **state)
+{
+	(void)state;
+	static const char *const sql[] = {
+	    "UPDATE record SET cwd=cast(zeroblob(30000000) AS text)"
+	    " WHERE seq=(SELECT max(seq) FROM record)",
+	    "ALTER TABLE session RENAME TO session_old",
+	    "DROP TABLE unfinished",
+	    "PRAGMA user_version=0",
+	    "PRAGMA ignore_check_constraints=ON;"
+	    "INSERT INTO state SELECT 2, seq, hash, sealed_seq, sealed_ns, segments, unsealed_ns"
+	    " FROM state",
+	    /* these cannot even be opened */
+	    "PRAGMA application_id=5",
+	    "PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql='junk' WHERE name='kept'",
+	    "PRAGMA writable_schema=ON; UPDATE sqlite_schema SET rootpage=99999 WHERE name='kept'",
+	};
+	for (size_t i = 0; i < sizeof sql / sizeof *sql; i++) {
+		sw_store_close(stolen());
+		sqlite3 *db;
+		assert_int_equal(sqlite3_open(work, &db), SQLITE_OK);
+		assert_int_equal(sqlite3_exec(db, sql[i], NULL, NULL, NULL), SQLITE_OK);
+		sqlite3_close(db);
+		sw_store *s = NULL;
+		sw_error e = {0};
+		json_t *j = NULL;
+		int status = -1;
+		int code = sw_store_open(&s, work, SW_STORE_READ, NULL, &e);
+		if (code == 0) {
+			assert_int_equal(sw_store_verify(s, NULL, &status, &j, NULL), 0);
+			sw_store_close(s);
+		} else {
+			assert_int_equal(code, SW_ECORRUPT);
+			assert_int_equal(sw_verify_unopened(work, &e, NULL, &status, &j, NULL), 0);
+		}
+		json_decref(j);
+		if (status != SW_VERIFY_CHANGED && status != SW_VERIFY_MISSING)
+			fail_msg("%s: verify says %d", sql[i], status);
+	}
+}
+
 /* ---- keys that change ---- */
 
 static void test_rotation_after_pruning(void **state)
@@ -529,6 +571,7 @@ int main(void)
 	    cmocka_unit_test(test_anchors_of_pruned_rows),
 	    cmocka_unit_test(test_without_its_beginning),
 	    cmocka_unit_test(test_seal_between_trusted_ones),
+	    cmocka_unit_test(test_tampered_file),
 	    cmocka_unit_test(test_rotation_after_pruning),
 	    cmocka_unit_test(test_rotation_after_forgery),
 	    cmocka_unit_test(test_rotation_under_a_writer),
