@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const cli_verb cli_verb_verify;
@@ -92,8 +93,10 @@ static bool is_export(const char *path)
 	size_t n = strlen(path);
 	if (strcmp(path, "-") == 0 || (n > 7 && strcmp(path + n - 7, ".ndjson") == 0))
 		return true;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	bool yes = fd >= 0 && read(fd, c, 1) == 1 && c[0] == '{';
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	bool yes = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && read(fd, c, 1) == 1 &&
+	           c[0] == '{';
 	if (fd >= 0)
 		close(fd);
 	return yes;

@@ -104,6 +104,12 @@ int vf_merge(sw_store *s, unsigned tables,
              int (*each)(void *arg, st_table t, uint64_t seq, const st_cell *cells, st_cell hash),
              void *arg, sw_error *err);
 int vf_read_prune(sw_store *s, vf *v, sw_error *err);
+/* export.c: the lines as they are written; pruned: given away. */
+json_t *st_export_header(const char *program, json_t *pruned);
+json_t *st_export_pruned(int64_t to, st_cell resume, st_cell dict);
+json_t *st_export_row(st_table t, uint64_t seq, const st_cell *cells, st_cell hash);
+json_t *st_export_kept(uint64_t seq, int64_t cut, st_cell data);
+json_t *st_export_head(uint64_t seq, const uint8_t hash[32]);
 /* verify_derived.c */
 typedef struct vd vd;
 int vd_new(vd **out, sw_store *s, vf *v, sw_error *err);

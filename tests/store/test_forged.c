@@ -416,6 +416,97 @@ static void test_tampered_file(void **state)
 	}
 }
 
+static int judge_text(const char *text, size_t n)
+{
+	char file[300];
+	int status = 0;
+	json_t *j = NULL;
+	in_dir(file, sizeof file, dir, "text.ndjson");
+	FILE *f = fopen(file, "w");
+	assert_int_equal(fwrite(text, 1, n, f), n);
+	fclose(f);
+	int code = sw_export_verify(file, NULL, &status, &j, NULL);
+	json_decref(j);
+	return code ? code : status;
+}
+
+/* Whatever an export would not hold is a change, also where no hash covers it. */
+static void test_strict_export(void **state)
+{
+	(void)state;
+	static const char *const edits[][2] = {
+	    {"\"table\":\"record\"", "\"note\":\"x\",\"table\":\"record\""},
+	    {"\"table\":\"kept\"", "\"note\":\"x\",\"table\":\"kept\""},
+	    {"\"cut\":0", "\"cut\":\"0\""},
+	    {"\"cut\":0", "\"cut\":false"},
+	    {"\"cut\":0,", ""},
+	    {"\"schema\":1", "\"schema\":-5"},
+	    {"\"schema\":1", "\"schema\":\"x\""},
+	    {"\"schema\":1,", ""},
+	    {"\"program\":", "\"note\":1,\"program\":"},
+	    {"\"pruned\":null", "\"pruned\":{}"},
+	    {"\"table\":\"head\"", "\"table\":\"head\",\"note\":1"},
+	    {"{\"b64\":", "{\"note\":1,\"b64\":"},
+	    {"\n{\"table\":\"store\"", "\n{\"table\":\"nothing\"}\n{\"table\":\"store\""},
+	};
+	char file[300], *text = NULL;
+	size_t n = 0;
+	remove_work();
+	sw_store *s = open_rw(work, NULL);
+	post_some(s, 0, 3);
+	assert_int_equal(post(s,
+	                      "{\"backend\":\"bwrap\",\"exit\":1,\"output\":\"x\\n\","
+	                      "\"keep_output\":true}",
+	                      NULL, NULL),
+	                 0);
+	assert_int_equal(sw_store_seal(s, NULL, NULL), 0);
+	in_dir(file, sizeof file, dir, "strict.ndjson");
+	FILE *f = fopen(file, "w");
+	assert_int_equal(sw_store_export(s, put, f, NULL), 0);
+	fclose(f);
+	sw_store_close(s);
+	assert_int_equal(sw_read_file(file, 1u << 24, &text, &n, NULL), 0);
+	char *buf = malloc(n + (18u << 20));
+	assert_int_equal(judge_text(text, n), SW_VERIFY_INTACT);
+	for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+		const char *at = memmem(text, n, edits[i][0], strlen(edits[i][0]));
+		assert_non_null(at);
+		size_t before = (size_t)(at - text), gone = strlen(edits[i][0]);
+		size_t add = strlen(edits[i][1]);
+		memcpy(buf, text, before);
+		memcpy(buf + before, edits[i][1], add);
+		memcpy(buf + before + add, at + gone, n - before - gone);
+		int status = judge_text(buf, n - gone + add);
+		if (status != SW_VERIFY_CHANGED)
+			fail_msg("%s -> %s: verify says %d", edits[i][0], edits[i][1], status);
+	}
+	/* the head twice, in the midst, and first */
+	const char *head = memrchr(text, '\n', n - 1);
+	size_t len = n - 1 - (size_t)(head - text); /* with one newline */
+	const char *second = memchr(text, '\n', n);
+	size_t first = (size_t)(second + 1 - text);
+	memcpy(buf, text, n);
+	memcpy(buf + n, head + 1, len);
+	assert_int_equal(judge_text(buf, n + len), SW_VERIFY_CHANGED);
+	memcpy(buf, text, first);
+	memcpy(buf + first, head + 1, len);
+	memcpy(buf + first + len, text + first, n - first - len);
+	assert_int_equal(judge_text(buf, n), SW_VERIFY_CHANGED);
+	/* a line without end is read up to a limit only */
+	memcpy(buf, text, n);
+	memset(buf + n, 'x', 17u << 20);
+	assert_int_equal(judge_text(buf, n + (17u << 20)), SW_VERIFY_CHANGED);
+	assert_int_equal(judge_text(buf + n, 17u << 20), SW_EINVAL);
+	/* and a pipe is not waited for */
+	in_dir(file, sizeof file, dir, "pipe.ndjson");
+	assert_int_equal(mkfifo(file, 0600), 0);
+	int status = 0;
+	json_t *j = NULL;
+	assert_int_equal(sw_export_verify(file, NULL, &status, &j, NULL), SW_EIO);
+	free(buf);
+	free(text);
+}
+
 /* ---- keys that change ---- */
 
 static void test_rotation_after_pruning(void **state)
@@ -572,6 +663,7 @@ int main(void)
 	    cmocka_unit_test(test_without_its_beginning),
 	    cmocka_unit_test(test_seal_between_trusted_ones),
 	    cmocka_unit_test(test_tampered_file),
+	    cmocka_unit_test(test_strict_export),
 	    cmocka_unit_test(test_rotation_after_pruning),
 	    cmocka_unit_test(test_rotation_after_forgery),
 	    cmocka_unit_test(test_rotation_under_a_writer),
