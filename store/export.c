@@ -191,24 +191,10 @@ static const char *const csv_columns[] = {"id",          "started_at",
                                           "output_size", "output_sha256",
                                           "seq",         "hash"};
 
-static void csv_text(sw_buf *b, const char *z)
-{
-	/* A spreadsheet would run a cell that begins so. */
-	bool formula = *z && strchr("=+-@\t\r", *z);
-	if (!formula && !strpbrk(z, ",\"\r\n")) {
-		sw_buf_adds(b, z);
-		return;
-	}
-	sw_buf_adds(b, formula ? "\"'" : "\"");
-	for (; *z; z++)
-		sw_buf_add(b, *z == '"' ? "\"\"" : z, *z == '"' ? 2 : 1);
-	sw_buf_adds(b, "\"");
-}
-
 static void csv_cell(sw_buf *b, const json_t *v)
 {
 	if (json_is_string(v)) {
-		csv_text(b, json_string_value(v));
+		sw_csv_text(b, json_string_value(v), json_string_length(v));
 	} else if (json_is_array(v) && json_array_size(v) == 0) {
 		return;
 	} else if (v && !json_is_null(v)) {
@@ -218,7 +204,7 @@ static void csv_cell(sw_buf *b, const json_t *v)
 		else if (json_is_number(v) || json_is_boolean(v))
 			sw_buf_adds(b, z);
 		else
-			csv_text(b, z);
+			sw_csv_text(b, z, strlen(z));
 		free(z);
 	}
 }

@@ -25,6 +25,7 @@
 
 #include <jansson.h>
 
+#include "base.h"
 #include "levels.h"
 #include "sandwitness.h"
 
@@ -103,6 +104,7 @@ json_t *sw_outcome_detail(const sw_result *r);
 typedef struct sw_record {
 	sw_str id;                    /* empty: a UUIDv7 is made */
 	int64_t started_ns, ended_ns; /* ns since 1970; 0: now */
+	int64_t duration_ns; /* fills in one of them; ignored where both are given; 0: not known */
 	sw_str device, platform, runtime, session,
 	    actor; /* device and platform empty: this host's */
 	const sw_label *labels;
@@ -317,6 +319,8 @@ int sw_store_export(sw_store *s, int (*write)(void *arg, const char *p, size_t n
 /* CSV of the invocations that match, oldest first (RFC 4180; no formula injection). */
 int sw_store_export_csv(sw_store *s, const sw_query *q,
                         int (*write)(void *arg, const char *p, size_t n), void *arg, sw_error *err);
+/* One text as a cell of it: quoted where it must be, never a formula, whole in spite of NULs. */
+void sw_csv_text(sw_buf *b, const char *p, size_t n);
 /* A consistent copy by SQLite's backup API; `to` must not exist. Created 0600. */
 int sw_store_backup(sw_store *s, const char *to, sw_error *err);
 

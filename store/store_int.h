@@ -187,6 +187,8 @@ st_cell st_column(sqlite3_stmt *q, int col);
 int st_bind(sqlite3_stmt *q, int index, st_cell c);  /* static lifetime: valid until the step */
 void st_hex(char *out, const void *p, size_t n);     /* 2n + 1 bytes */
 int st_unhex(const char *z, size_t n, uint8_t *out); /* n hex digits; 0 or -1 */
+/* Digits alone, as they are printed: no sign, no blank, no leading zero; up to INT64_MAX. */
+bool st_number(const char *z, size_t n, uint64_t *out);
 
 /* ---- the store ------------------------------------------------------- */
 

@@ -13,11 +13,11 @@
 
 static int parse_anchor(vf_anchor *a, const char *z, sw_error *err)
 {
-	char *end;
 	memset(a, 0, sizeof *a);
-	a->seq = strtoull(z, &end, 10);
-	size_t n = *end == ':' ? strlen(end + 1) : 0;
-	if (end == z || n < 16 || n > 64 || st_unhex(end + 1, n, a->hash) != 0)
+	const char *end = strchr(z, ':');
+	size_t n = end ? strlen(end + 1) : 0;
+	if (!end || !st_number(z, (size_t)(end - z), &a->seq) || a->seq == 0 || n < 16 || n > 64 ||
+	    st_unhex(end + 1, n, a->hash) != 0)
 		return st_err(err, SW_EINVAL, z, "SEQ:HASH, HASH of 16 to 64 hex digits",
 		              "take it from a report's footer or GET /v1/chain", "not an anchor");
 	a->n = n / 2;
