@@ -259,18 +259,14 @@ int sw_store_export_csv(sw_store *s, const sw_query *q,
 
 /* ---- backup ---- */
 
-int sw_store_backup(sw_store *s, const char *to, sw_error *err)
+static int copy_to(sw_store *s, const char *to)
 {
-	int code = st_check_process(s, err);
-	if (code != 0)
-		return code;
-	int fd = open(to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return st_err(err, errno == EEXIST ? SW_ECONFLICT : SW_EIO, to, strerror(errno),
-		              "name a file that does not exist yet", "cannot create the backup");
-	close(fd);
 	sqlite3 *copy = NULL;
 	int rc = sqlite3_open_v2(to, &copy, SQLITE_OPEN_READWRITE, NULL);
+	/* Half a copy is thrown away: nothing to roll back. It is flushed when it is whole. */
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(copy, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF", NULL,
+		                  NULL, NULL);
 	if (rc == SQLITE_OK) {
 		/* All pages in one step: one snapshot, no restart when others write. */
 		sqlite3_backup *b = sqlite3_backup_init(copy, "main", s->db, "main");
@@ -283,9 +279,21 @@ int sw_store_backup(sw_store *s, const char *to, sw_error *err)
 		}
 	}
 	sqlite3_close(copy);
+	return rc;
+}
+
+int sw_store_backup(sw_store *s, const char *to, sw_error *err)
+{
+	sw_new_file f;
+	int code = st_check_process(s, err);
+	if (code == 0)
+		code = sw_new_file_create(&f, to, err);
+	if (code != 0)
+		return code;
+	int rc = copy_to(s, f.tmp);
 	if (rc == SQLITE_OK)
-		return 0;
-	unlink(to);
+		return sw_new_file_keep(&f, err);
+	sw_new_file_drop(&f);
 	return st_err(err, SW_EIO, to, sqlite3_errstr(rc), "make room, or choose another place",
 	              "the backup could not be written");
 }

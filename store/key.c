@@ -118,11 +118,20 @@ int st_public_read(const char *hex_or_file, uint8_t pub[32], sw_error *err)
 {
 	if (strlen(hex_or_file) == 64 && st_unhex(hex_or_file, 64, pub) == 0)
 		return 0;
-	int code = parse_hex_file(hex_or_file, PUB_HEADER, pub);
+	int code = st_regular(hex_or_file, "cannot read the public key", err);
+	if (code != 0) {
+		sw_error_more(err, NULL, NULL,
+		              "give the .pub file that was made together with the key");
+		return code;
+	}
+	errno = 0;
+	code = parse_hex_file(hex_or_file, PUB_HEADER, pub);
 	if (code == 0)
 		return 0;
 	return st_err(err, code, hex_or_file,
-	              code == SW_EINVAL ? "64 hex digits are expected" : "no such file",
+	              code == SW_EINVAL || code == SW_ETOOBIG ? "64 hex digits are expected"
+	              : code == SW_ENOTFOUND                  ? "no such file"
+	                                                      : strerror(errno ? errno : EIO),
 	              "give the .pub file that was made together with the key",
 	              "cannot read the public key");
 }

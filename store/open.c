@@ -88,7 +88,8 @@ int st_not_regular(const char *path, mode_t mode, const char *what, sw_error *er
 	                   : S_ISDIR(mode)  ? "it is a folder"
 	                   : S_ISSOCK(mode) ? "it is a socket"
 	                                    : "it is a device";
-	return st_err(err, SW_EIO, path, kind, "remove it, or name a file", "%s", what);
+	return st_err(err, SW_EIO, path, kind,
+	              "a regular file is expected: name one, or move this away", "%s", what);
 }
 
 int st_regular(const char *path, const char *what, sw_error *err)

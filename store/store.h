@@ -324,6 +324,19 @@ void sw_csv_text(sw_buf *b, const char *p, size_t n);
 /* A consistent copy by SQLite's backup API; `to` must not exist. Created 0600. */
 int sw_store_backup(sw_store *s, const char *to, sw_error *err);
 
+/*
+ * A new file of mode 0600 that appears under its name whole or not at all; until then it is
+ * PATH.RANDOM.tmp beside it. keep and drop end it; what exists is never replaced
+ * (SW_ECONFLICT).
+ */
+typedef struct sw_new_file {
+	char *path, *tmp;
+	int fd;
+} sw_new_file;
+int sw_new_file_create(sw_new_file *f, const char *path, sw_error *err);
+int sw_new_file_keep(sw_new_file *f, sw_error *err);
+void sw_new_file_drop(sw_new_file *f);
+
 /* Kept outputs, newest first, for reclassification. */
 typedef struct sw_kept {
 	const char *id;
