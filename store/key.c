@@ -239,10 +239,13 @@ static bool finish_change(sw_store *s)
 int st_key_current(sw_store *s, sw_error *err)
 {
 	standing is = KEY_FIRST;
+	int code = st_mark_check(s, err);
+	if (code != 0)
+		return code;
 	/* Another process may have changed the key since it was read. */
 	if (s->key_known && is_newest(s, s->key_public))
 		return 0;
-	int code = st_key_load(s, false, err);
+	code = st_key_load(s, false, err);
 	if (code != 0 && code != SW_ENOTFOUND)
 		return code;
 	if (code == 0)
@@ -344,11 +347,14 @@ static int old_key(sw_store *s, bool *signs, bool *seals, bool *first, sw_error 
 {
 	standing is;
 	sw_error e = {0};
+	*signs = *seals = *first = false;
+	int code = st_mark_check(s, err);
+	if (code != 0)
+		return code;
 	*signs = *seals = st_key_current(s, NULL) == 0;
-	*first = false;
 	if (*signs)
 		return 0;
-	int code = st_key_load(s, false, &e);
+	code = st_key_load(s, false, &e);
 	if (code == SW_ENOTFOUND || code == SW_ECORRUPT)
 		return 0; /* lost: the new one comes unsigned */
 	if (code == 0)

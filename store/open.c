@@ -344,6 +344,9 @@ int st_commit(sw_store *s, sw_error *err)
 	}
 	note_files(s);
 	code = st_check_file(s, true, err);
+	if (code == 0 && s->signed_seq)
+		st_mark_write(s, s->signed_seq, s->signed_hash);
+	s->signed_seq = 0;
 	/* What is committed stays committed, whatever becomes of the copying back. */
 	if (code == 0 && s->wal_pages >= ST_CHECKPOINT_PAGES)
 		s->checkpoint_rc = checkpoint(s);
@@ -355,6 +358,7 @@ void st_abort(sw_store *s)
 {
 	if (!sqlite3_get_autocommit(s->db))
 		sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+	s->signed_seq = 0;
 	st_cache_clear(s);
 	st_lock_give(s->lock);
 }
@@ -465,8 +469,10 @@ static int create_schema(sw_store *s, sw_error *err)
 		if (!s->no_seal && st_key_load(s, true, NULL) == 0)
 			code = st_key_announce(s, NULL, NULL, err);
 	}
-	if (code == 0)
+	if (code == 0) {
+		st_mark_forget(s);
 		return 0;
+	}
 	if (!sqlite3_get_autocommit(s->db))
 		sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
 	return code;

@@ -54,6 +54,10 @@ static int seal_rows(sw_store *s, int64_t now, sw_error *err)
 	code = st_append(s, T_SEAL, c, &seq, err);
 	if (code != 0)
 		return code;
+	if (c[C_SEAL_KEY].n) {
+		s->signed_seq = seq;
+		memcpy(s->signed_hash, h->hash, 32);
+	}
 	h->sealed_seq = seq;
 	h->sealed_ns = now;
 	h->segments++;

@@ -265,6 +265,9 @@ struct sw_store {
 	/* the signing key, once loaded */
 	bool key_known;
 	uint8_t key_secret[32], key_public[32];
+	/* a seal signed in this transaction */
+	uint64_t signed_seq;
+	uint8_t signed_hash[32];
 	char host[256], platform[128];
 };
 
@@ -317,6 +320,11 @@ size_t st_prune_message(uint8_t *out, const uint8_t uuid[16], uint64_t seq, cons
 size_t st_key_message(uint8_t *out, const uint8_t uuid[16], const uint8_t pub[32]);
 #define ST_MESSAGE_MAX 256
 int st_uuid(sw_store *s, uint8_t uuid[16], sw_error *err);
+
+/* mark.c: does the trail still hold the seal that was made last? SW_ECORRUPT: no. */
+int st_mark_check(sw_store *s, sw_error *err);
+void st_mark_write(sw_store *s, uint64_t seq, const uint8_t hash[32]); /* under the lock */
+void st_mark_forget(sw_store *s);
 
 /* prune.c: the newest pruning, signed again by the key in use, where `old_public` vouches
  * for it; nothing where none was made. */

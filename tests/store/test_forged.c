@@ -5,6 +5,7 @@
  */
 #include "store_test.h"
 
+#include <glob.h>
 #include <nettle/eddsa.h>
 
 #include "verify_int.h"
@@ -48,8 +49,21 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* As an owner does who has put back an older copy and knows it. */
+static void forget_seals(void)
+{
+	glob_t g;
+	char pattern[340];
+	snprintf(pattern, sizeof pattern, "%s/*.sealed", dir);
+	if (glob(pattern, 0, NULL, &g) == 0)
+		for (size_t i = 0; i < g.gl_pathc; i++)
+			unlink(g.gl_pathv[i]);
+	globfree(&g);
+}
+
 static void remove_work(void)
 {
+	forget_seals();
 	static const char *const ends[] = {"", "-wal", "-shm", ".pub", ".key", ".key.new", ".lock"};
 	char p[340];
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
@@ -507,6 +521,65 @@ static void test_strict_export(void **state)
 	free(text);
 }
 
+/*
+ * History written anew without the seals, which the owner's next seal would cover. The
+ * key's side knows the seal that it made last.
+ */
+static void test_seals_taken_out(void **state)
+{
+	(void)state;
+	char mine[320], mine_pub[320], place[340];
+	sw_error e = {0};
+	json_t *j = NULL;
+	remove_work();
+	in_dir(mine, sizeof mine, dir, "work.db.key");
+	in_dir(mine_pub, sizeof mine_pub, dir, "work.db.pub");
+	const sw_store_options o = {.segment_rows = 8};
+	sw_store *s = open_rw(work, &o);
+	post_some(s, 0, 10);
+	assert_int_equal(sw_store_seal(s, NULL, NULL), 0);
+	sw_store_close(s);
+	/* all rows up to the first seal stay, the seals go, others are written behind them */
+	s = open_rw(work, &(sw_store_options){.key_path = "/nonexistent/key", .no_seal = true});
+	run_sql(s, "DELETE FROM record WHERE seq>(SELECT min(seq) FROM record)", 0);
+	run_sql(s, "DELETE FROM seal", 0);
+	run_sql(s, "DELETE FROM rollup", 0);
+	static const char *const names[] = {"session", "resource", "origin", "shape"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char sql[100];
+		snprintf(sql, sizeof sql, "DELETE FROM %s WHERE seq>(SELECT min(seq) FROM record)",
+		         names[i]);
+		run_sql(s, sql, 0);
+	}
+	run_sql(s,
+	        "UPDATE state SET (seq, hash)=(SELECT max(seq), hash FROM record), sealed_seq=0,"
+	        " sealed_ns=0, segments=0, unsealed_ns=(SELECT at_ns FROM store)",
+	        0);
+	sw_store_close(s);
+	s = open_rw(work, &o);
+	assert_int_equal(judged(mine_pub, NULL), SW_VERIFY_UNSEALED);
+	assert_int_equal(sw_store_seal(s, NULL, &e), SW_ECORRUPT);
+	assert_non_null(strstr(e.what, "does not hold row"));
+	assert_non_null(strstr(e.fix, ".sealed"));
+	assert_int_equal(sw_store_rotate_key(s, NULL), SW_ECORRUPT);
+	const sw_prune_options p = {.keep_rows = 1};
+	/* recording goes on, and what closes by itself is not signed */
+	post_some(s, 100, 130);
+	assert_int_equal(judged(mine_pub, NULL), SW_VERIFY_UNSEALED);
+	assert_int_equal(sw_store_prune(s, &p, &j, NULL), SW_ECORRUPT);
+	/* another place is another trail */
+	snprintf(place, sizeof place, "%s.copy", work);
+	assert_int_equal(sw_store_backup(s, place, NULL), 0);
+	sw_store *copy = open_rw(place, &(sw_store_options){.key_path = mine});
+	assert_int_equal(sw_store_seal(copy, NULL, NULL), 0);
+	sw_store_close(copy);
+	assert_int_equal(sw_store_seal(s, NULL, NULL), SW_ECORRUPT);
+	/* whoever knows that it is an older copy says so */
+	forget_seals();
+	assert_int_equal(sw_store_seal(s, NULL, NULL), 0);
+	sw_store_close(s);
+}
+
 /* ---- keys that change ---- */
 
 static void test_rotation_after_pruning(void **state)
@@ -662,6 +735,7 @@ int main(void)
 	    cmocka_unit_test(test_anchors_of_pruned_rows),
 	    cmocka_unit_test(test_without_its_beginning),
 	    cmocka_unit_test(test_seal_between_trusted_ones),
+	    cmocka_unit_test(test_seals_taken_out),
 	    cmocka_unit_test(test_tampered_file),
 	    cmocka_unit_test(test_strict_export),
 	    cmocka_unit_test(test_rotation_after_pruning),
