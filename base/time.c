@@ -101,26 +101,62 @@ static bool parse_offset(const char *p, int64_t *out)
 	return h < 24 && m < 60;
 }
 
+/* n digits at p; -1: they are not. */
+static int digits(const char *p, int n)
+{
+	int v = 0;
+	for (int i = 0; i < n; i++) {
+		if (!isdigit((unsigned char)p[i]))
+			return -1;
+		v = v * 10 + p[i] - '0';
+	}
+	return v;
+}
+
+/* YYYY-MM-DD, a day that the calendar has. */
+static bool parse_date(const char *p, struct tm *tm)
+{
+	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	int y = digits(p, 4), m = y < 0 || p[4] != '-' ? -1 : digits(p + 5, 2);
+	int d = m < 1 || m > 12 || p[7] != '-' ? -1 : digits(p + 8, 2);
+	bool leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
+	if (d < 1 || d > days[m - 1] + (m == 2 && leap))
+		return false;
+	tm->tm_year = y - 1900;
+	tm->tm_mon = m - 1;
+	tm->tm_mday = d;
+	return true;
+}
+
+/* HH:MM:SS; 60 seconds are a leap second. */
+static bool parse_clock(const char *p, struct tm *tm)
+{
+	tm->tm_hour = digits(p, 2);
+	tm->tm_min = tm->tm_hour < 0 || p[2] != ':' ? -1 : digits(p + 3, 2);
+	tm->tm_sec = tm->tm_min < 0 || p[5] != ':' ? -1 : digits(p + 6, 2);
+	return tm->tm_sec >= 0 && tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec <= 60;
+}
+
 /* RFC 3339, or a bare date (local midnight). */
-static bool parse_stamp(const char *w, int64_t *out)
+static bool parse_stamp(const char *p, int64_t *out)
 {
 	struct tm tm;
 	memset(&tm, 0, sizeof(tm));
-	const char *p = strptime(w, "%Y-%m-%d", &tm);
-	if (!p)
+	if (!parse_date(p, &tm))
 		return false;
+	p += 10;
 	if (*p == '\0') {
 		tm.tm_isdst = -1;
 		return to_ns((int64_t)mktime(&tm), 0, out);
 	}
-	if (*p != 'T' && *p != 't' && *p != ' ')
+	if ((*p != 'T' && *p != 't' && *p != ' ') || !parse_clock(p + 1, &tm))
 		return false;
-	p = strptime(p + 1, "%H:%M:%S", &tm);
-	if (!p)
-		return false;
+	p += 9;
 	int64_t frac = 0;
 	if (*p == '.') {
 		int64_t scale = NS / 10;
+		if (!isdigit((unsigned char)p[1]))
+			return false;
 		for (p++; isdigit((unsigned char)*p); p++, scale /= 10)
 			frac += (*p - '0') * scale;
 	}

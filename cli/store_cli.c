@@ -292,25 +292,21 @@ void store_print_table(FILE *to, const json_t *columns, const json_t *rows)
 
 static void csv_cell(FILE *to, const json_t *v)
 {
-	char *own = NULL;
-	const char *z = "";
+	sw_buf b;
+	sw_buf_init(&b, 1 << 24);
 	if (json_is_string(v)) {
-		z = json_string_value(v);
+		sw_csv_text(&b, json_string_value(v), json_string_length(v));
 	} else if (v && !json_is_null(v)) {
-		own = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
-		z = own ? own : "";
+		char *z = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+		if (z && (json_is_number(v) || json_is_boolean(v)))
+			sw_buf_adds(&b, z);
+		else if (z)
+			sw_csv_text(&b, z, strlen(z));
+		free(z);
 	}
-	/* A spreadsheet would run a cell that begins so. */
-	bool formula = json_is_string(v) && *z && strchr("=+-@\t\r", *z);
-	if (!formula && !strpbrk(z, ",\"\r\n")) {
-		fputs(z, to);
-	} else {
-		fputs(formula ? "\"'" : "\"", to);
-		for (; *z; z++)
-			fputs(*z == '"' ? "\"\"" : (char[]){*z, 0}, to);
-		fputc('"', to);
-	}
-	free(own);
+	if (b.len)
+		fwrite(b.ptr, 1, b.len, to);
+	sw_buf_free(&b);
 }
 
 void store_print_csv(FILE *to, const json_t *columns, const json_t *rows)

@@ -2,7 +2,6 @@
 #include "store_cli.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,15 +26,19 @@ static int export_to(sw_store *s, const store_options *o, bool csv, FILE *to)
 }
 
 /* Audit data: for this user alone, and never over something else. */
-static FILE *create(const char *path, int *status)
+static FILE *create(sw_new_file *file, const char *path, int *status)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	sw_error err = {0};
+	if (sw_new_file_create(file, path, &err) != 0) {
+		*status = cli_fail(&err);
+		return NULL;
+	}
+	int fd = dup(file->fd);
 	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (!f) {
-		sw_error err = {0};
-		sw_error_set(&err, SW_EIO, "cannot create the export: %s", strerror(errno));
-		sw_error_more(&err, path, NULL, "name a file that does not exist yet");
+		sw_error_set(&err, SW_EIO, "cannot write the export: %s", strerror(errno));
 		*status = cli_fail(&err);
+		sw_new_file_drop(file);
 	}
 	return f;
 }
@@ -79,7 +82,9 @@ static int run(int argc, char **argv)
 	if (status == CLI_OK && !csv && o.filtered)
 		status = cli_usage_error(&cli_verb_export,
 		                         "filters go with --csv: NDJSON is the whole chain");
-	FILE *f = status == CLI_OK && out && strcmp(out, "-") != 0 ? create(out, &status) : NULL;
+	sw_new_file file = {.fd = -1};
+	FILE *f =
+	    status == CLI_OK && out && strcmp(out, "-") != 0 ? create(&file, out, &status) : NULL;
 	if (status == CLI_OK && store_confine_begin(&o.confine, &status)) {
 		sw_store *s = store_open_confined(&o, &status);
 		if (s)
@@ -91,9 +96,12 @@ static int run(int argc, char **argv)
 	} else if (f) {
 		fclose(f);
 	}
-	/* What is not whole is not left behind. */
-	if (f && status != CLI_OK && !o.confine.apart)
-		unlink(out);
+	/* It gets its name when it is whole, from the process that may still give it one. */
+	sw_error err = {0};
+	if (f && !o.confine.apart && status != CLI_OK)
+		sw_new_file_drop(&file);
+	else if (f && !o.confine.apart && sw_new_file_keep(&file, &err) != 0)
+		status = cli_fail(&err);
 	store_options_free(&o);
 	return store_finish(status);
 }

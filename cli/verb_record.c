@@ -318,12 +318,14 @@ static int run(int argc, char **argv)
 		return CLI_IO;
 	r->o = &o;
 	r->set = cli_pack_set(o.signatures, o.pack_set);
-	int fd =
-	    o.file && strcmp(o.file, "-") != 0 ? open(o.file, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+	bool closed = (!o.file || strcmp(o.file, "-") == 0) && fcntl(STDIN_FILENO, F_GETFD) < 0;
+	int fd = closed                               ? -1
+	         : o.file && strcmp(o.file, "-") != 0 ? open(o.file, O_RDONLY | O_CLOEXEC)
+	                                              : STDIN_FILENO;
 	if (fd < 0) {
 		sw_error err = {0};
 		sw_error_set(&err, SW_EIO, "cannot open: %s", strerror(errno));
-		sw_error_more(&err, o.file, NULL, NULL);
+		sw_error_more(&err, closed ? "stdin" : o.file, NULL, NULL);
 		status = cli_fail(&err);
 	} else if (!r->set) {
 		status = CLI_USAGE;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const cli_verb cli_verb_verify;
@@ -92,8 +93,10 @@ static bool is_export(const char *path)
 	size_t n = strlen(path);
 	if (strcmp(path, "-") == 0 || (n > 7 && strcmp(path + n - 7, ".ndjson") == 0))
 		return true;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	bool yes = fd >= 0 && read(fd, c, 1) == 1 && c[0] == '{';
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	bool yes = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && read(fd, c, 1) == 1 &&
+	           c[0] == '{';
 	if (fd >= 0)
 		close(fd);
 	return yes;
@@ -145,6 +148,32 @@ static int parse(options *o, int argc, char **argv)
 	return CLI_OK;
 }
 
+/* A trail that cannot even be opened was changed as well; a path where none is, is a mistake. */
+static int judge_trail(const options *o, const sw_verify_options *v, int *verdict, json_t **report,
+                       sw_error *err)
+{
+	sw_store *s = NULL;
+	char *path = cli_db_path(o->db);
+	if (!path) {
+		sw_error_set(err, SW_EINVAL, "no place for the audit trail");
+		sw_error_more(err, "--db", "neither XDG_STATE_HOME nor HOME is set",
+		              "give --db PATH");
+		return SW_EINVAL;
+	}
+	int code = sw_store_open(&s, path, SW_STORE_READ, NULL, err);
+	if (code == 0) {
+		store_confine_now(&o->confine, path, NULL);
+		code = sw_store_verify(s, v, verdict, report, err);
+	} else if (code == SW_ECORRUPT || (code == SW_ENOTFOUND && access(path, F_OK) == 0)) {
+		const sw_error why = *err;
+		memset(err, 0, sizeof *err);
+		code = sw_verify_unopened(path, &why, v, verdict, report, err);
+	}
+	sw_store_close(s);
+	free(path);
+	return code;
+}
+
 static int run(int argc, char **argv)
 {
 	options o = {0};
@@ -172,14 +201,7 @@ static int run(int argc, char **argv)
 		store_confine_now(&o.confine, NULL, strcmp(o.file, "-") == 0 ? NULL : o.file);
 		code = sw_export_verify(o.file, &v, &verdict, &report, &err);
 	} else {
-		const store_options trail = {.db = o.db, .confine = o.confine};
-		sw_store *s = store_open_confined(&trail, &status);
-		if (!s) {
-			store_confine_end(&o.confine);
-			return status;
-		}
-		code = sw_store_verify(s, &v, &verdict, &report, &err);
-		sw_store_close(s);
+		code = judge_trail(&o, &v, &verdict, &report, &err);
 	}
 	store_confine_end(&o.confine);
 	if (v.progress)

@@ -144,6 +144,20 @@ int st_unhex(const char *z, size_t n, uint8_t *out)
 	return 0;
 }
 
+bool st_number(const char *z, size_t n, uint64_t *out)
+{
+	uint64_t v = 0;
+	if (n == 0 || n > 19 || (n > 1 && *z == '0'))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (z[i] < '0' || z[i] > '9')
+			return false;
+		v = v * 10 + (uint64_t)(z[i] - '0');
+	}
+	*out = v;
+	return v <= INT64_MAX;
+}
+
 int st_append(sw_store *s, st_table t, const st_cell *cells, uint64_t *seq, sw_error *err)
 {
 	const st_table_def *d = &st_tables[t];

@@ -56,6 +56,55 @@ static json_t *hex_json(const void *p, size_t n)
 	return json_string(z);
 }
 
+json_t *st_export_kept(uint64_t seq, int64_t cut, st_cell data)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "table", json_string("kept"));
+	json_object_set_new(o, "seq", json_integer((json_int_t)seq));
+	json_object_set_new(o, "cut", json_integer(cut));
+	json_object_set_new(o, "data", cell_json(data));
+	return o;
+}
+
+json_t *st_export_row(st_table t, uint64_t seq, const st_cell *cells, st_cell hash)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "table", json_string(st_tables[t].name));
+	json_object_set_new(o, "seq", json_integer((json_int_t)seq));
+	for (int i = 0; i < st_tables[t].n; i++)
+		json_object_set_new(o, st_tables[t].cols[i], cell_json(cells[i]));
+	json_object_set_new(o, "hash", hex_json(hash.p, hash.n));
+	return o;
+}
+
+json_t *st_export_head(uint64_t seq, const uint8_t hash[32])
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "table", json_string("head"));
+	json_object_set_new(o, "seq", json_integer((json_int_t)seq));
+	json_object_set_new(o, "hash", hex_json(hash, 32));
+	return o;
+}
+
+json_t *st_export_pruned(int64_t to, st_cell resume, st_cell dict)
+{
+	json_t *p = json_object();
+	json_object_set_new(p, "to", json_integer(to));
+	json_object_set_new(p, "resume", hex_json(resume.p, resume.n));
+	json_object_set_new(p, "dict", hex_json(dict.p, dict.n < 32 ? dict.n : 32));
+	return p;
+}
+
+json_t *st_export_header(const char *program, json_t *pruned)
+{
+	json_t *o = json_object();
+	json_object_set_new(o, "sandwitness_export", json_integer(1));
+	json_object_set_new(o, "schema", json_integer(SW_STORE_SCHEMA));
+	json_object_set_new(o, "program", json_string(program));
+	json_object_set_new(o, "pruned", pruned);
+	return o;
+}
+
 static int put_kept(struct sink *k, uint64_t seq)
 {
 	sqlite3_stmt *q = st_stmt(k->s, Q_KEPT, k->err);
@@ -63,14 +112,9 @@ static int put_kept(struct sink *k, uint64_t seq)
 		return k->code = SW_EIO;
 	sqlite3_bind_int64(q, 1, (int64_t)seq);
 	int rc = sqlite3_step(q);
-	json_t *o = NULL;
-	if (rc == SQLITE_ROW) {
-		o = json_object();
-		json_object_set_new(o, "table", json_string("kept"));
-		json_object_set_new(o, "seq", json_integer((json_int_t)seq));
-		json_object_set_new(o, "cut", json_integer(sqlite3_column_int64(q, 0)));
-		json_object_set_new(o, "data", cell_json(st_column(q, 1)));
-	}
+	json_t *o = rc == SQLITE_ROW
+	                ? st_export_kept(seq, sqlite3_column_int64(q, 0), st_column(q, 1))
+	                : NULL;
 	sqlite3_reset(q);
 	return o ? put_line(k, o) : 0;
 }
@@ -78,38 +122,24 @@ static int put_kept(struct sink *k, uint64_t seq)
 static int export_row(void *arg, st_table t, uint64_t seq, const st_cell *cells, st_cell hash)
 {
 	struct sink *k = arg;
-	json_t *o = json_object();
-	json_object_set_new(o, "table", json_string(st_tables[t].name));
-	json_object_set_new(o, "seq", json_integer((json_int_t)seq));
-	for (int i = 0; i < st_tables[t].n; i++)
-		json_object_set_new(o, st_tables[t].cols[i], cell_json(cells[i]));
-	json_object_set_new(o, "hash", hex_json(hash.p, hash.n));
-	if (put_line(k, o) != 0)
+	if (put_line(k, st_export_row(t, seq, cells, hash)) != 0)
 		return 1;
 	return t == T_RECORD && cells[C_REC_KEPT_DIGEST].type == CELL_BLOB ? put_kept(k, seq) : 0;
 }
 
 static json_t *header(sw_store *s)
 {
-	json_t *o = json_object();
-	json_object_set_new(o, "sandwitness_export", json_integer(1));
-	json_object_set_new(o, "schema", json_integer(SW_STORE_SCHEMA));
-	json_object_set_new(o, "program", json_string("sandwitness " SW_VERSION));
 	sqlite3_stmt *q = NULL;
-	json_t *p = json_null();
+	json_t *p = NULL;
 	if (sqlite3_prepare_v2(
-	        s->db, "SELECT to_seq, resume, dict FROM prune ORDER BY to_seq DESC LIMIT 1", -1,
-	        &q, NULL) == SQLITE_OK &&
-	    sqlite3_step(q) == SQLITE_ROW) {
-		st_cell resume = st_column(q, 1), dict = st_column(q, 2);
-		p = json_object();
-		json_object_set_new(p, "to", json_integer(sqlite3_column_int64(q, 0)));
-		json_object_set_new(p, "resume", hex_json(resume.p, resume.n));
-		json_object_set_new(p, "dict", hex_json(dict.p, dict.n));
-	}
+	        s->db,
+	        "SELECT to_seq, resume, dict FROM prune ORDER BY to_seq DESC, seq DESC"
+	        " LIMIT 1",
+	        -1, &q, NULL) == SQLITE_OK &&
+	    sqlite3_step(q) == SQLITE_ROW)
+		p = st_export_pruned(sqlite3_column_int64(q, 0), st_column(q, 1), st_column(q, 2));
 	sqlite3_finalize(q);
-	json_object_set_new(o, "pruned", p);
-	return o;
+	return st_export_header("sandwitness " SW_VERSION, p ? p : json_null());
 }
 
 int sw_store_export(sw_store *s, int (*write)(void *arg, const char *p, size_t n), void *arg,
@@ -124,15 +154,11 @@ int sw_store_export(sw_store *s, int (*write)(void *arg, const char *p, size_t n
 	if (code == 0 && put_line(&k, header(s)) != 0)
 		code = k.code;
 	if (code == 0)
-		code = vf_merge(s, export_row, &k, err);
+		code = vf_merge(s, VF_ALL_TABLES, export_row, &k, err);
 	if (code == 0)
 		code = k.code;
 	if (code == 0) {
-		json_t *o = json_object();
-		json_object_set_new(o, "table", json_string("head"));
-		json_object_set_new(o, "seq", json_integer((json_int_t)h.seq));
-		json_object_set_new(o, "hash", hex_json(h.hash, 32));
-		put_line(&k, o);
+		put_line(&k, st_export_head(h.seq, h.hash));
 		code = k.code;
 	}
 	st_read_end(s);
@@ -165,24 +191,10 @@ static const char *const csv_columns[] = {"id",          "started_at",
                                           "output_size", "output_sha256",
                                           "seq",         "hash"};
 
-static void csv_text(sw_buf *b, const char *z)
-{
-	/* A spreadsheet would run a cell that begins so. */
-	bool formula = *z && strchr("=+-@\t\r", *z);
-	if (!formula && !strpbrk(z, ",\"\r\n")) {
-		sw_buf_adds(b, z);
-		return;
-	}
-	sw_buf_adds(b, formula ? "\"'" : "\"");
-	for (; *z; z++)
-		sw_buf_add(b, *z == '"' ? "\"\"" : z, *z == '"' ? 2 : 1);
-	sw_buf_adds(b, "\"");
-}
-
 static void csv_cell(sw_buf *b, const json_t *v)
 {
 	if (json_is_string(v)) {
-		csv_text(b, json_string_value(v));
+		sw_csv_text(b, json_string_value(v), json_string_length(v));
 	} else if (json_is_array(v) && json_array_size(v) == 0) {
 		return;
 	} else if (v && !json_is_null(v)) {
@@ -192,7 +204,7 @@ static void csv_cell(sw_buf *b, const json_t *v)
 		else if (json_is_number(v) || json_is_boolean(v))
 			sw_buf_adds(b, z);
 		else
-			csv_text(b, z);
+			sw_csv_text(b, z, strlen(z));
 		free(z);
 	}
 }
@@ -247,18 +259,14 @@ int sw_store_export_csv(sw_store *s, const sw_query *q,
 
 /* ---- backup ---- */
 
-int sw_store_backup(sw_store *s, const char *to, sw_error *err)
+static int copy_to(sw_store *s, const char *to)
 {
-	int code = st_check_process(s, err);
-	if (code != 0)
-		return code;
-	int fd = open(to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return st_err(err, errno == EEXIST ? SW_ECONFLICT : SW_EIO, to, strerror(errno),
-		              "name a file that does not exist yet", "cannot create the backup");
-	close(fd);
 	sqlite3 *copy = NULL;
 	int rc = sqlite3_open_v2(to, &copy, SQLITE_OPEN_READWRITE, NULL);
+	/* Half a copy is thrown away: nothing to roll back. It is flushed when it is whole. */
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(copy, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF", NULL,
+		                  NULL, NULL);
 	if (rc == SQLITE_OK) {
 		/* All pages in one step: one snapshot, no restart when others write. */
 		sqlite3_backup *b = sqlite3_backup_init(copy, "main", s->db, "main");
@@ -271,9 +279,21 @@ int sw_store_backup(sw_store *s, const char *to, sw_error *err)
 		}
 	}
 	sqlite3_close(copy);
+	return rc;
+}
+
+int sw_store_backup(sw_store *s, const char *to, sw_error *err)
+{
+	sw_new_file f;
+	int code = st_check_process(s, err);
+	if (code == 0)
+		code = sw_new_file_create(&f, to, err);
+	if (code != 0)
+		return code;
+	int rc = copy_to(s, f.tmp);
 	if (rc == SQLITE_OK)
-		return 0;
-	unlink(to);
+		return sw_new_file_keep(&f, err);
+	sw_new_file_drop(&f);
 	return st_err(err, SW_EIO, to, sqlite3_errstr(rc), "make room, or choose another place",
 	              "the backup could not be written");
 }

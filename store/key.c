@@ -118,50 +118,154 @@ int st_public_read(const char *hex_or_file, uint8_t pub[32], sw_error *err)
 {
 	if (strlen(hex_or_file) == 64 && st_unhex(hex_or_file, 64, pub) == 0)
 		return 0;
-	int code = parse_hex_file(hex_or_file, PUB_HEADER, pub);
+	int code = st_regular(hex_or_file, "cannot read the public key", err);
+	if (code != 0) {
+		sw_error_more(err, NULL, NULL,
+		              "give the .pub file that was made together with the key");
+		return code;
+	}
+	errno = 0;
+	code = parse_hex_file(hex_or_file, PUB_HEADER, pub);
 	if (code == 0)
 		return 0;
 	return st_err(err, code, hex_or_file,
-	              code == SW_EINVAL ? "64 hex digits are expected" : "no such file",
+	              code == SW_EINVAL || code == SW_ETOOBIG ? "64 hex digits are expected"
+	              : code == SW_ENOTFOUND                  ? "no such file"
+	                                                      : strerror(errno ? errno : EIO),
 	              "give the .pub file that was made together with the key",
 	              "cannot read the public key");
 }
 
+/* 0: read; SW_ENOTFOUND; else err says why it cannot be used. */
+static int read_key(const char *path, uint8_t secret[32], uint8_t pub[32], sw_error *err)
+{
+	struct stat st;
+	if (stat(path, &st) != 0)
+		return st_err(err, errno == ENOENT ? SW_ENOTFOUND : SW_EIO, path, strerror(errno),
+		              "put the key back, or make a new one: sandwitness seal --rotate-key",
+		              "the signing key cannot be read");
+	if (!S_ISREG(st.st_mode))
+		return st_not_regular(path, st.st_mode, "the signing key cannot be read", err);
+	if (st.st_mode & 077)
+		return st_err(
+		    err, SW_EIO, path, "others may read it",
+		    "chmod 600 and, if others use this machine, sandwitness seal --rotate-key",
+		    "the signing key is not private");
+	int code = parse_hex_file(path, KEY_HEADER, secret);
+	if (code != 0)
+		return st_err(err, code == SW_EINVAL ? SW_ECORRUPT : code, path,
+		              code == SW_EINVAL ? "it is not one" : NULL,
+		              "put the key back, or make a new one: sandwitness seal --rotate-key",
+		              "the signing key cannot be read");
+	ed25519_sha512_public_key(pub, secret);
+	return 0;
+}
+
 int st_key_load(sw_store *s, bool create, sw_error *err)
 {
-	if (s->key_known)
-		return 0;
-	struct stat st;
-	if (stat(s->key_path, &st) != 0) {
-		if (errno != ENOENT || !create)
-			return st_err(
-			    err, errno == ENOENT ? SW_ENOTFOUND : SW_EIO, s->key_path,
-			    strerror(errno),
-			    "put the key back, or make a new one: sandwitness seal --rotate-key",
-			    "the signing key cannot be read");
+	int code = read_key(s->key_path, s->key_secret, s->key_public, create ? NULL : err);
+	if (code == SW_ENOTFOUND && create) {
 		uint8_t secret[32], pub[32];
-		int code = st_key_new(secret, pub, err);
+		code = st_key_new(secret, pub, err);
 		if (code == 0)
 			code = st_key_write(s->key_path, secret, pub, false, err);
 		memset(secret, 0, sizeof secret);
-		if (code != 0 && code != SW_ECONFLICT)
-			return code;
-		if (stat(s->key_path, &st) != 0)
-			return st_err(err, SW_EIO, s->key_path, strerror(errno), NULL,
-			              "the signing key cannot be read");
+		if (code == 0 || code == SW_ECONFLICT)
+			code = read_key(s->key_path, s->key_secret, s->key_public, err);
 	}
-	if (st.st_mode & 077)
-		return st_err(
-		    err, SW_EIO, s->key_path, "others may read it",
-		    "chmod 600 and, if others use this machine, sandwitness seal --rotate-key",
-		    "the signing key is not private");
-	int code = parse_hex_file(s->key_path, KEY_HEADER, s->key_secret);
+	s->key_known = code == 0;
+	return code;
+}
+
+typedef enum { KEY_NEWEST, KEY_REPLACED, KEY_STRANGE, KEY_FIRST } standing;
+
+/* What the chain knows of a key. KEY_FIRST: it knows none at all. */
+static int standing_of(sw_store *s, const uint8_t pub[32], standing *out, sw_error *err)
+{
+	sqlite3_stmt *q = NULL;
+	int rc =
+	    sqlite3_prepare_v2(s->db, "SELECT public FROM key ORDER BY seq DESC", -1, &q, NULL);
+	*out = KEY_FIRST;
+	while (rc == SQLITE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+		bool same = sqlite3_column_bytes(q, 0) == 32 &&
+		            memcmp(sqlite3_column_blob(q, 0), pub, 32) == 0;
+		if (same)
+			*out = *out == KEY_FIRST ? KEY_NEWEST : KEY_REPLACED;
+		else if (*out == KEY_FIRST)
+			*out = KEY_STRANGE;
+		rc = same ? SQLITE_DONE : SQLITE_OK;
+	}
+	sqlite3_finalize(q);
+	return rc == SQLITE_DONE ? 0 : st_sql_error(s, rc, "reading the keys", err);
+}
+
+static bool is_newest(sw_store *s, const uint8_t pub[32])
+{
+	standing is;
+	return standing_of(s, pub, &is, NULL) == 0 && is == KEY_NEWEST;
+}
+
+static char *next_path(const char *key_path)
+{
+	char *p = NULL;
+	return asprintf(&p, "%s.new", key_path) < 0 ? NULL : p;
+}
+
+/* The key beside the old one takes its place. */
+static int take_next(sw_store *s, const char *next, sw_error *err)
+{
+	char *pub_path = public_path(s->key_path);
+	int rc = pub_path ? rename(next, s->key_path) : -1;
+	if (rc == 0)
+		rc = write_one(pub_path, PUB_HEADER, s->key_public, 0644, true);
+	int e = errno;
+	free(pub_path);
+	return rc == 0 ? 0
+	               : st_err(err, SW_EIO, s->key_path, strerror(e),
+	                        "the new key is in the file *.new beside it: seal again",
+	                        "cannot put the new signing key into its place");
+}
+
+/* A change of keys that was announced but not finished. */
+static bool finish_change(sw_store *s)
+{
+	char *next = next_path(s->key_path);
+	bool done = next && read_key(next, s->key_secret, s->key_public, NULL) == 0 &&
+	            is_newest(s, s->key_public) && take_next(s, next, NULL) == 0;
+	free(next);
+	return done;
+}
+
+int st_key_current(sw_store *s, sw_error *err)
+{
+	standing is = KEY_FIRST;
+	int code = st_mark_check(s, err);
 	if (code != 0)
-		return st_err(err, code == SW_EINVAL ? SW_ECORRUPT : code, s->key_path, NULL, NULL,
-		              "the signing key cannot be read");
-	ed25519_sha512_public_key(s->key_public, s->key_secret);
-	s->key_known = true;
-	return 0;
+		return code;
+	/* Another process may have changed the key since it was read. */
+	if (s->key_known && is_newest(s, s->key_public))
+		return 0;
+	code = st_key_load(s, false, err);
+	if (code != 0 && code != SW_ENOTFOUND)
+		return code;
+	if (code == 0)
+		code = standing_of(s, s->key_public, &is, err);
+	if (code == 0 && is == KEY_NEWEST)
+		return 0;
+	char print[17], why[100];
+	st_key_print(print, s->key_public);
+	s->key_known = finish_change(s);
+	if (s->key_known || code != 0)
+		return s->key_known ? 0 : code;
+	snprintf(why, sizeof why,
+	         is == KEY_REPLACED ? "key %s was replaced by another"
+	                            : "key %s was never announced here",
+	         print);
+	return st_err(err, SW_EINVAL, s->key_path, why,
+	              is == KEY_FIRST ? "sandwitness seal --rotate-key announces it"
+	                              : "give the trail's own key with SANDWITNESS_SEAL_KEY; if it "
+	                                "is lost: sandwitness seal --rotate-key",
+	              "this is not the key that the trail is sealed with");
 }
 
 static uint8_t *put(uint8_t *p, const void *from, size_t n)
@@ -182,6 +286,19 @@ size_t st_seal_message(uint8_t *out, const uint8_t uuid[16], const st_cell *seal
 		if (seal[i].type == CELL_BLOB && seal[i].n <= 32)
 			p = put(p, seal[i].p, seal[i].n);
 	return (size_t)(p - out);
+}
+
+size_t st_prune_message(uint8_t *out, const uint8_t uuid[16], uint64_t seq, const st_cell *prune)
+{
+	static const char title[] = "sandwitness prune 1";
+	static const uint8_t zero[32];
+	st_cell cells[C_PRUNE_N];
+	memcpy(cells, prune, sizeof cells);
+	cells[C_PRUNE_DICT].n = ST_PRUNE_KEYED; /* all but the signature */
+	uint8_t *p = put(out, title, sizeof title);
+	p = put(p, uuid, 16);
+	st_row_hash(p, zero, seq, &st_tables[T_PRUNE], cells);
+	return (size_t)(p + 32 - out);
 }
 
 size_t st_key_message(uint8_t *out, const uint8_t uuid[16], const uint8_t pub[32])
@@ -225,33 +342,94 @@ int st_key_announce(sw_store *s, const uint8_t *old_secret, const uint8_t *old_p
 	return st_append(s, T_KEY, cells, NULL, err);
 }
 
-int sw_store_rotate_key(sw_store *s, sw_error *err)
+/* Whether the key at hand signs for the new one, seals first, or is itself the first. */
+static int old_key(sw_store *s, bool *signs, bool *seals, bool *first, sw_error *err)
 {
-	uint8_t old_secret[32], old_public[32], secret[32], pub[32];
-	int code = st_begin(s, err);
+	standing is;
+	sw_error e = {0};
+	*signs = *seals = *first = false;
+	int code = st_mark_check(s, err);
 	if (code != 0)
 		return code;
-	bool had = st_key_load(s, false, NULL) == 0;
+	*signs = *seals = st_key_current(s, NULL) == 0;
+	if (*signs)
+		return 0;
+	code = st_key_load(s, false, &e);
+	if (code == SW_ENOTFOUND || code == SW_ECORRUPT)
+		return 0; /* lost: the new one comes unsigned */
+	if (code == 0)
+		code = standing_of(s, s->key_public, &is, &e);
+	if (code == 0 && is == KEY_STRANGE)
+		/* It must not be overwritten, nor sign here. */
+		code = st_err(&e, SW_EINVAL, s->key_path, "it was never announced here",
+		              "name the trail's own key, or a file that does not exist yet, with "
+		              "SANDWITNESS_SEAL_KEY",
+		              "this key belongs to another trail");
+	*signs = code == 0 && is == KEY_REPLACED;
+	*first = code == 0 && is == KEY_FIRST;
+	if (code != 0 && err)
+		*err = e;
+	return code;
+}
+
+/* With the old key lost its public half still says whose prunings are to be believed. */
+static bool vouched(const sw_store *s, bool signs, uint8_t old_public[32])
+{
+	char *pub_path = signs ? NULL : public_path(s->key_path);
+	bool yes = signs || (pub_path && parse_hex_file(pub_path, PUB_HEADER, old_public) == 0);
+	free(pub_path);
+	return yes;
+}
+
+static int change_key(sw_store *s, const char *next, bool *first, sw_error *err)
+{
+	uint8_t old_secret[32], old_public[32];
+	bool signs = false, seals = false;
+	int code = old_key(s, &signs, &seals, first, err);
 	memcpy(old_secret, s->key_secret, 32);
 	memcpy(old_public, s->key_public, 32);
-	if (had)
+	if (code == 0 && seals)
 		code = st_seal_now(s, sw_now_ns(), err);
-	if (code == 0)
-		code = st_key_new(secret, pub, err);
-	if (code == 0) {
-		memcpy(s->key_secret, secret, 32);
-		memcpy(s->key_public, pub, 32);
-		code = st_key_announce(s, had ? old_secret : NULL, old_public, err);
+	if (code == 0 && !*first) {
+		unlink(next);
+		code = st_key_new(s->key_secret, s->key_public, err);
+		if (code == 0 && write_one(next, KEY_HEADER, s->key_secret, 0600, false) != 0)
+			code = st_err(err, SW_EIO, next, strerror(errno),
+			              "check owner and mode of the folder, or name another with "
+			              "SANDWITNESS_SEAL_KEY",
+			              "cannot write the signing key");
 	}
+	if (code == 0)
+		code = st_key_announce(s, signs ? old_secret : NULL, old_public, err);
+	/* Whoever pins the new key must hear from it what was pruned under the old one. */
+	if (code == 0)
+		code = vouched(s, signs, old_public) ? st_prune_again(s, old_public, err) : 0;
+	if (code != 0 && !*first)
+		unlink(next);
+	memset(old_secret, 0, sizeof old_secret);
+	return code;
+}
+
+int sw_store_rotate_key(sw_store *s, sw_error *err)
+{
+	bool first = false;
+	char *next = next_path(s->key_path);
+	int code = next ? st_begin(s, err) : sw_error_set(err, SW_ENOMEM, "out of memory");
+	if (code != 0) {
+		free(next);
+		return code;
+	}
+	/* The key lies beside the old one before the commit and takes its place after it: at
+	 * no moment is a key announced that is not on disk. */
+	code = change_key(s, next, &first, err);
 	if (code == 0)
 		code = st_commit(s, err);
 	else
 		st_abort(s);
-	/* The file follows the commit: until then the old key stays in use and stays good. */
-	if (code == 0)
-		code = st_key_write(s->key_path, secret, pub, true, err);
-	s->key_known = code == 0;
-	memset(secret, 0, sizeof secret);
-	memset(old_secret, 0, sizeof old_secret);
+	s->key_known = false;
+	/* Another writer may have put it into its place already. */
+	if (code == 0 && !first && access(next, F_OK) == 0)
+		code = take_next(s, next, err);
+	free(next);
 	return code;
 }

@@ -43,8 +43,19 @@ struct st_lock {
 
 static int map_lock(st_lock *l, sw_error *err)
 {
-	l->fd = open(l->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	l->fd = open(l->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	/* Where a program was started without stdout, what it prints must not land here. */
+	if (l->fd >= 0 && l->fd <= STDERR_FILENO) {
+		int low = l->fd;
+		l->fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		close(low);
+	}
 	struct stat st;
+	if (l->fd >= 0 && fstat(l->fd, &st) == 0 && !S_ISREG(st.st_mode)) {
+		close(l->fd);
+		l->fd = -1;
+		return st_not_regular(l->path, st.st_mode, "cannot open the lock file", err);
+	}
 	if (l->fd >= 0 && fstat(l->fd, &st) == 0 &&
 	    (st.st_size >= 4096 || ftruncate(l->fd, 4096) == 0)) {
 		/* A page that has no block on disk would raise SIGBUS on a full disk. */
@@ -66,7 +77,9 @@ static int map_lock(st_lock *l, sw_error *err)
 		close(l->fd);
 	l->fd = -1;
 	st_err(err, SW_EIO, l->path, strerror(e),
-	       e == ENOSPC ? "make room on the disk" : "the folder must be writable for this user",
+	       e == ENOSPC  ? "make room on the disk"
+	       : e == ELOOP ? "it is a link: remove it"
+	                    : "this user must be able to write it and its folder",
 	       "cannot open the lock file");
 	return SW_EIO;
 }

@@ -22,6 +22,11 @@ static const struct {
      "check the file's and its folder's owner and mode, and the mount"},
     {SQLITE_CORRUPT, SW_ECORRUPT, "the audit trail is damaged",
      "run `sandwitness verify`; restore the newest backup that verifies"},
+    /* Statements and sizes are ours: where they do not fit, somebody changed the tables. */
+    {SQLITE_ERROR, SW_ECORRUPT, "the audit trail's tables are not as this program makes them",
+     "run `sandwitness verify`; restore the newest backup that verifies"},
+    {SQLITE_TOOBIG, SW_ECORRUPT, "the audit trail holds a value that is too long to be its own",
+     "run `sandwitness verify`; restore the newest backup that verifies"},
     {SQLITE_NOTADB, SW_ECORRUPT, "not an audit trail", "give another path with --db"},
     {SQLITE_BUSY, SW_EBUSY, "the audit trail is busy", "try again"},
     {SQLITE_LOCKED, SW_EBUSY, "the audit trail is busy", "try again"},
@@ -77,7 +82,38 @@ int st_check_process(const sw_store *s, sw_error *err)
 	              "the audit trail was opened by another process");
 }
 
+int st_not_regular(const char *path, mode_t mode, const char *what, sw_error *err)
+{
+	const char *kind = S_ISFIFO(mode)   ? "it is a pipe"
+	                   : S_ISDIR(mode)  ? "it is a folder"
+	                   : S_ISSOCK(mode) ? "it is a socket"
+	                                    : "it is a device";
+	return st_err(err, SW_EIO, path, kind,
+	              "a regular file is expected: name one, or move this away", "%s", what);
+}
+
+int st_regular(const char *path, const char *what, sw_error *err)
+{
+	struct stat st;
+	if (stat(path, &st) != 0 || S_ISREG(st.st_mode))
+		return 0;
+	return st_not_regular(path, st.st_mode, what, err);
+}
+
 static const char *const suffixes[3] = {"", "-wal", "-shm"};
+
+/* SQLite opens what it finds under these names, and would wait at a pipe for ever. */
+static int check_kinds(const char *path, sw_error *err)
+{
+	static const char *const ends[] = {"", "-journal", "-wal", "-shm", ".lock"};
+	int code = 0;
+	for (size_t i = 0; code == 0 && i < sizeof ends / sizeof *ends; i++) {
+		char p[4200];
+		snprintf(p, sizeof p, "%s%s", path, ends[i]);
+		code = st_regular(p, "the audit trail cannot be opened", err);
+	}
+	return code;
+}
 
 static void note_files(sw_store *s)
 {
@@ -308,6 +344,9 @@ int st_commit(sw_store *s, sw_error *err)
 	}
 	note_files(s);
 	code = st_check_file(s, true, err);
+	if (code == 0 && s->signed_seq)
+		st_mark_write(s, s->signed_seq, s->signed_hash);
+	s->signed_seq = 0;
 	/* What is committed stays committed, whatever becomes of the copying back. */
 	if (code == 0 && s->wal_pages >= ST_CHECKPOINT_PAGES)
 		s->checkpoint_rc = checkpoint(s);
@@ -319,6 +358,7 @@ void st_abort(sw_store *s)
 {
 	if (!sqlite3_get_autocommit(s->db))
 		sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+	s->signed_seq = 0;
 	st_cache_clear(s);
 	st_lock_give(s->lock);
 }
@@ -429,8 +469,10 @@ static int create_schema(sw_store *s, sw_error *err)
 		if (!s->no_seal && st_key_load(s, true, NULL) == 0)
 			code = st_key_announce(s, NULL, NULL, err);
 	}
-	if (code == 0)
+	if (code == 0) {
+		st_mark_forget(s);
 		return 0;
+	}
 	if (!sqlite3_get_autocommit(s->db))
 		sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
 	return code;
@@ -592,6 +634,8 @@ int sw_store_open(sw_store **out, const char *path, unsigned flags, const sw_sto
 	if (code != 0)
 		sw_error_set(err, code, "out of memory");
 	struct stat st;
+	if (code == 0)
+		code = check_kinds(path, err);
 	if (code == 0 && stat(path, &st) != 0 && errno == ENOENT &&
 	    (!s->write || (flags & SW_STORE_NO_CREATE))) {
 		code = sw_error_set(err, SW_ENOTFOUND, "no audit trail there yet");

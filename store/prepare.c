@@ -36,9 +36,18 @@ static int too_big(sw_error *err, const char *field, size_t max)
 	return st_err(err, SW_ETOOBIG, field, why, NULL, "too long");
 }
 
-/* A redacted text cell, cut at max where cut, else an error; empty gives NULL. */
-static int text(st_prep *p, st_cell *out, sw_str s, size_t max, bool cut, const char *field,
-                sw_error *err)
+static int no_nul(sw_str s, const char *field, sw_error *err)
+{
+	if (!s.len || !memchr(s.ptr, 0, s.len))
+		return 0;
+	return st_err(err, SW_EINVAL, field, "it holds a NUL character", NULL,
+	              "not a valid record");
+}
+
+/* A redacted text cell, cut at max where cut, else an error; empty gives NULL. Captured bytes
+ * may hold anything, whoever gives a name or a text means text. */
+static int captured(st_prep *p, st_cell *out, sw_str s, size_t max, bool cut, const char *field,
+                    sw_error *err)
 {
 	*out = st_null();
 	if (s.len == 0)
@@ -53,6 +62,13 @@ static int text(st_prep *p, st_cell *out, sw_str s, size_t max, bool cut, const 
 		return sw_error_set(err, code, "out of memory");
 	*out = st_text(z, cut && n > max ? max : n);
 	return 0;
+}
+
+static int text(st_prep *p, st_cell *out, sw_str s, size_t max, bool cut, const char *field,
+                sw_error *err)
+{
+	int code = no_nul(s, field, err);
+	return code == 0 ? captured(p, out, s, max, cut, field, err) : code;
 }
 
 static int check_id(st_prep *p, sw_str id, sw_error *err)
@@ -101,6 +117,10 @@ static int labels(st_prep *p, const sw_record *r, sw_error *err)
 	int code = o ? 0 : SW_ENOMEM;
 	for (size_t i = 0; code == 0 && i < r->n_labels; i++) {
 		const sw_label *l = &sorted[i];
+		if (no_nul(l->key, "labels", err) != 0 || no_nul(l->value, "labels", err) != 0) {
+			json_decref(o);
+			return SW_EINVAL;
+		}
 		if (l->key.len == 0 || l->key.len > 64 || l->value.len > SW_RECORD_NAME_MAX) {
 			json_decref(o);
 			return st_err(err, SW_EINVAL, "labels",
@@ -180,6 +200,9 @@ static int command(st_prep *p, const sw_record *r, sw_error *err)
 	p->rec[C_REC_COMMAND] = st_null();
 	if (r->argc == 0)
 		return 0;
+	for (size_t i = 0; i < r->argc; i++)
+		if (no_nul(r->argv[i], "command", err) != 0)
+			return SW_EINVAL;
 	sw_str *clean = calloc(r->argc, sizeof *clean);
 	json_t *a = json_array();
 	if (!clean || !a || sw_redact_argv(r->argv, r->argc, clean) != 0) {
@@ -420,7 +443,8 @@ static int outcome(st_prep *p, const sw_record *r, sw_error *err)
 	c[C_REC_LINE] = st_null();
 	bool cut = o->line_truncated;
 	if (o->has_line) {
-		int code = text(p, &c[C_REC_LINE], o->line, SW_LINE_REPORT_MAX, true, "line", err);
+		int code =
+		    captured(p, &c[C_REC_LINE], o->line, SW_LINE_REPORT_MAX, true, "line", err);
 		if (code != 0)
 			return code;
 		cut |= c[C_REC_LINE].n == SW_LINE_REPORT_MAX;
@@ -441,8 +465,8 @@ static int outcome(st_prep *p, const sw_record *r, sw_error *err)
 	if (given || o->has_output_digest)
 		c[C_REC_OUTPUT_DIGEST] = st_blob(p->output_digest, 32);
 	c[C_REC_KEPT_DIGEST] = st_null();
-	int code = text(p, &p->resource[C_NAME_VALUE], o->resource, SW_RECORD_RESOURCE_MAX, true,
-	                "resource", err);
+	int code = captured(p, &p->resource[C_NAME_VALUE], o->resource, SW_RECORD_RESOURCE_MAX,
+	                    true, "resource", err);
 	p->has_resource = code == 0 && p->resource[C_NAME_VALUE].type != CELL_NULL;
 	if (code == 0)
 		code = detail(p, o, err);
@@ -459,7 +483,8 @@ int st_prepare(st_prep *p, const sw_store *s, sw_store_op_kind kind, const sw_re
 	p->has_level = kind != SW_STORE_END || r->has_level;
 	p->started = r->started_ns;
 	p->ended = r->ended_ns;
-	if (r->started_ns < 0 || r->ended_ns < 0)
+	p->duration = r->duration_ns;
+	if (r->started_ns < 0 || r->ended_ns < 0 || r->duration_ns < 0)
 		return st_err(err, SW_EINVAL, "started_at", "before 1970", NULL,
 		              "not a valid time");
 	if (r->ended_ns && r->started_ns && r->ended_ns < r->started_ns)
@@ -481,11 +506,13 @@ int st_prepare(st_prep *p, const sw_store *s, sw_store_op_kind kind, const sw_re
 		return code;
 	/* What makes two requests with one id the same request. Times that the store itself
 	 * filled in do not count. */
-	st_cell all[C_ORIGIN_N + C_SHAPE_N + C_REC_N + 8];
+	st_cell all[C_ORIGIN_N + C_SHAPE_N + C_REC_N + 9];
 	size_t n = 0;
 	all[n++] = st_int(kind);
 	all[n++] = st_int(p->started);
 	all[n++] = st_int(p->ended);
+	if (p->duration) /* as if it were not known in what was recorded without it */
+		all[n++] = st_int(p->duration);
 	all[n++] = st_int(p->has_level);
 	all[n++] = p->session[C_NAME_VALUE];
 	all[n++] = p->resource[C_NAME_VALUE];

@@ -17,6 +17,7 @@ typedef struct st_prep {
 	uint8_t body[16];
 	bool has_level, has_backend;
 	int64_t started, ended; /* given; 0: now */
+	int64_t duration;       /* given where one of them is not known; 0: not */
 	st_cell origin[C_ORIGIN_N], shape[C_SHAPE_N], rec[C_REC_N], session[3], resource[3];
 	bool has_session, has_resource;
 	uint8_t output_digest[32], kept_digest[32];

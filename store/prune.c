@@ -1,7 +1,11 @@
 /*
- * prune.c - retention: whole sealed segments go, and a row of the chain says so. What
- * the rows that stay still name (names, shapes, keys, seals) is kept and bound by it.
+ * prune.c - retention: whole sealed segments go, and a signed row of the chain says so.
+ * What the rows that stay still name (names, shapes, keys, seals) is kept and bound by
+ * it. Before anything is signed it is verified, so that nobody else's change to what
+ * goes, or to a name that stays, is ever given the owner's signature.
  */
+#include <nettle/eddsa.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "verify_int.h"
@@ -106,25 +110,123 @@ static int make_plan(sw_store *s, const sw_prune_options *o, struct plan *p, sw_
 	           : code;
 }
 
-struct digest {
-	struct sha256_ctx h;
+/* ---- what is about to be signed ---- */
+
+struct check {
+	vf v;
+	struct sha256_ctx sum; /* of what is kept up to `to` */
 	uint64_t to;
 	uint8_t resume[32];
 	bool found;
 };
 
-static int digest_row(void *arg, st_table t, uint64_t seq, const st_cell *cells, st_cell hash)
+static int check_signers(void *arg, st_table t, uint64_t seq, const st_cell *cells, st_cell hash)
 {
-	struct digest *d = arg;
-	if (seq > d->to)
+	(void)hash;
+	vf_contents(arg, t, seq, cells, NULL, false);
+	return 0;
+}
+
+static int check_row(void *arg, st_table t, uint64_t seq, const st_cell *cells, st_cell hash)
+{
+	struct check *c = arg;
+	if (seq > c->to)
 		return 1;
+	vf_row(&c->v, t, seq, cells, hash);
 	if (st_tables[t].kept)
-		vf_dict_digest(&d->h, t, seq, cells, hash);
-	if (seq == d->to && hash.n == 32) {
-		memcpy(d->resume, hash.p, 32);
-		d->found = true;
+		vf_dict_digest(&c->sum, t, seq, cells, hash);
+	if (seq == c->to && hash.n == 32) {
+		memcpy(c->resume, hash.p, 32);
+		c->found = t == T_SEAL;
 	}
 	return 0;
+}
+
+/* Every pruning so far: was it signed, and the newest by a key that is trusted? */
+static int check_prunings(sw_store *s, vf *v, const sw_verify_options *o, sw_error *err)
+{
+	int code = vf_init(v, o, err);
+	if (code == 0)
+		code = vf_read_prune(s, v, err);
+	if (code == 0)
+		code =
+		    vf_merge(s, 1u << T_STORE | 1u << T_KEY | 1u << T_PRUNE, check_signers, v, err);
+	if (code == 0)
+		vf_judge_keys(v);
+	return code;
+}
+
+static int check_rows(sw_store *s, struct check *c, const sw_verify_options *o, sw_error *err)
+{
+	unsigned tables = VF_ALL_TABLES;
+	int code = vf_init(&c->v, o, err);
+	if (code == 0)
+		code = vf_read_prune(s, &c->v, err);
+	c->v.prune_seen = c->v.prune_trusted = true;
+	if (c->to == c->v.pruned_to)
+		tables &= ~(1u << T_RECORD); /* names alone: none of its records is left */
+	sha256_init(&c->sum);
+	if (code == 0)
+		code = vf_merge(s, tables, check_row, c, err);
+	if (code == 0)
+		vf_settle(&c->v);
+	return code;
+}
+
+/* Up to `to`, by somebody who trusts `pub`. *findings: 0 only where all is as it was sealed. */
+static int check_up_to(sw_store *s, struct check *c, uint64_t to, const uint8_t pub[32],
+                       uint64_t *findings, sw_error *err)
+{
+	char hex[65];
+	st_hex(hex, pub, 32);
+	const sw_verify_options o = {.public_key = hex};
+	memset(c, 0, sizeof *c);
+	c->to = to;
+	int code = check_prunings(s, &c->v, &o, err);
+	*findings = vf_total(&c->v);
+	vf_free(&c->v);
+	if (code == 0)
+		code = check_rows(s, c, &o, err);
+	*findings += vf_total(&c->v) + !c->found;
+	vf_free(&c->v);
+	return code;
+}
+
+static int append_prune(sw_store *s, struct check *c, st_cell cells[C_PRUNE_N], sw_error *err)
+{
+	uint8_t dict[ST_PRUNE_SIGNED], uuid[16], print[32], message[ST_MESSAGE_MAX];
+	int code = st_uuid(s, uuid, err);
+	if (code != 0)
+		return code;
+	sha256_digest(&c->sum, 32, dict);
+	st_sha256(print, s->key_public, 32);
+	memcpy(dict + ST_PRUNE_DIGEST, print, 8);
+	cells[C_PRUNE_TO] = st_int((int64_t)c->to);
+	cells[C_PRUNE_RESUME] = st_blob(c->resume, 32);
+	cells[C_PRUNE_DICT] = st_blob(dict, sizeof dict);
+	size_t n = st_prune_message(message, uuid, s->head.seq + 1, cells);
+	ed25519_sha512_sign(s->key_public, s->key_secret, n, message, dict + ST_PRUNE_KEYED);
+	return st_append(s, T_PRUNE, cells, NULL, err);
+}
+
+int st_prune_again(sw_store *s, const uint8_t old_public[32], sw_error *err)
+{
+	int code = 0;
+	uint64_t findings = 0;
+	uint64_t to =
+	    (uint64_t)scalar(s, "SELECT coalesce(max(to_seq),0) FROM prune", 0, 0, &code, err);
+	struct check *c = code == 0 && to ? malloc(sizeof *c) : NULL;
+	if (!c)
+		return to && code == 0 ? sw_error_set(err, SW_ENOMEM, "out of memory") : code;
+	code = check_up_to(s, c, to, old_public, &findings, err);
+	st_cell cells[C_PRUNE_N] = {[C_PRUNE_AT] = st_int(sw_now_ns()),
+	                            [C_PRUNE_FROM] = st_int(0),
+	                            [C_PRUNE_ROWS] = st_int(0)};
+	/* What does not verify is not signed; the key changes all the same, and verify says it. */
+	if (code == 0 && findings == 0)
+		code = append_prune(s, c, cells, err);
+	free(c);
+	return code;
 }
 
 static int delete_rows(sw_store *s, uint64_t to, sw_error *err)
@@ -145,26 +247,32 @@ static int delete_rows(sw_store *s, uint64_t to, sw_error *err)
 
 static int apply(sw_store *s, const struct plan *p, const char *why, sw_error *err)
 {
-	struct digest d = {.to = p->to};
-	uint8_t dict[32];
-	sha256_init(&d.h);
-	int code = delete_rows(s, p->to, err);
-	if (code == 0)
-		code = vf_merge(s, digest_row, &d, err);
-	if (code == 0 && !d.found)
-		code = st_err(err, SW_ECORRUPT, s->path, "a seal is missing",
-		              "run `sandwitness verify`", "the audit trail is damaged");
+	uint64_t findings = 0;
+	sw_error e = {0};
+	int code = st_key_current(s, &e);
 	if (code != 0)
-		return code;
-	sha256_digest(&d.h, 32, dict);
-	st_cell c[C_PRUNE_N] = {[C_PRUNE_AT] = st_int(sw_now_ns()),
-	                        [C_PRUNE_FROM] = st_int((int64_t)p->from),
-	                        [C_PRUNE_TO] = st_int((int64_t)p->to),
-	                        [C_PRUNE_ROWS] = st_int((int64_t)p->rows),
-	                        [C_PRUNE_RESUME] = st_blob(d.resume, 32),
-	                        [C_PRUNE_DICT] = st_blob(dict, 32),
-	                        [C_PRUNE_WHY] = st_textz(why)};
-	return st_append(s, T_PRUNE, c, NULL, err);
+		return st_err(err, code, e.where, e.why, e.fix,
+		              "nothing was removed, for a pruning is signed: %s", e.what);
+	struct check *c = malloc(sizeof *c);
+	if (!c)
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	code = check_up_to(s, c, p->to, s->key_public, &findings, err);
+	if (code == 0 && findings)
+		code = st_err(err, SW_ECORRUPT, s->path,
+		              "what would be removed, or the names that would stay, are not what "
+		              "was sealed; nothing was removed",
+		              "run `sandwitness verify`",
+		              "a trail that does not verify is not pruned");
+	if (code == 0)
+		code = delete_rows(s, p->to, err);
+	st_cell cells[C_PRUNE_N] = {[C_PRUNE_AT] = st_int(sw_now_ns()),
+	                            [C_PRUNE_FROM] = st_int((int64_t)p->from),
+	                            [C_PRUNE_ROWS] = st_int((int64_t)p->rows),
+	                            [C_PRUNE_WHY] = st_textz(why)};
+	if (code == 0)
+		code = append_prune(s, c, cells, err);
+	free(c);
+	return code;
 }
 
 static int compact(sw_store *s, sw_error *err)

@@ -88,6 +88,25 @@ static const char *const known[] = {"schema",
                                     "advice",
                                     "detail"};
 
+/* What was captured may hold any byte; a name or a text that is given may not hold NUL: where
+ * text ends at one it would be another name. */
+static const char *const any_bytes[] = {"output",     "line",         "resource", "detail",
+                                        "downgrades", "observations", "faults"};
+
+static bool holds_nul(const json_t *v, int depth)
+{
+	size_t i;
+	json_t *x;
+	const char *key;
+	if (json_is_string(v))
+		return memchr(json_string_value(v), 0, json_string_length(v)) != NULL;
+	if (depth > 8)
+		return false;
+	json_array_foreach((json_t *)v, i, x) if (holds_nul(x, depth + 1)) return true;
+	json_object_foreach((json_t *)v, key, x) if (holds_nul(x, depth + 1)) return true;
+	return false;
+}
+
 static int check_fields(const json_t *o, sw_error *err)
 {
 	const char *key;
@@ -102,6 +121,11 @@ static int check_fields(const json_t *o, sw_error *err)
 		if (!is)
 			return rj_fail(err, key, "there is no such field",
 			               "docs/record.md lists them");
+		bool any = false;
+		for (size_t i = 0; !any && i < sizeof any_bytes / sizeof *any_bytes; i++)
+			any = strcmp(any_bytes[i], key) == 0;
+		if (!any && holds_nul(v, 0))
+			return rj_fail(err, key, "it holds a NUL character", NULL);
 	}
 	return 0;
 }
@@ -157,7 +181,7 @@ static int one_time(const json_t *v, const char *field, int64_t *out, sw_error *
 	}
 	/* Words such as "yesterday" are for people; a record says when. */
 	const char *z = json_is_string(v) ? json_string_value(v) : "";
-	if (strlen(z) < 10 || z[4] != '-')
+	if (strlen(z) < 10 || strlen(z) != json_string_length(v) || z[4] != '-')
 		return rj_fail(err, field, "seconds since 1970, or RFC 3339", NULL);
 	int code = sw_time_parse(z, 0, out, err);
 	if (code != 0)
@@ -173,14 +197,28 @@ static int times(sw_record_parsed *p, sw_error *err)
 	int code = one_time(json_object_get(o, "started_at"), "started_at", &p->r.started_ns, err);
 	if (code == 0)
 		code = one_time(json_object_get(o, "ended_at"), "ended_at", &p->r.ended_ns, err);
-	if (code == 0 && json_is_number(d) && p->r.started_ns && !p->r.ended_ns) {
-		double ms = json_number_value(d);
-		if (!(ms >= 0 && ms < 1e12))
-			return rj_fail(err, "duration_ms", "a number of milliseconds", NULL);
-		if (__builtin_add_overflow(p->r.started_ns, (int64_t)(ms * 1e6), &p->r.ended_ns))
-			return rj_fail(err, "duration_ms", "a run that ends before 2262", NULL);
-	}
-	return code;
+	if (code != 0 || !d || json_is_null(d))
+		return code;
+	double ms = json_is_number(d) ? json_number_value(d) : -1;
+	if (!(ms >= 0 && ms < 1e12))
+		return rj_fail(err, "duration_ms", "a number of milliseconds, up to 10^12", NULL);
+	if (p->kind == SW_STORE_BEGIN)
+		return rj_fail(err, "duration_ms", "a begin has not ended yet",
+		               "post it with event \"end\"");
+	int64_t length = (int64_t)(ms * 1e6), *start = &p->r.started_ns, *end = &p->r.ended_ns;
+	if (*start && *end)
+		return 0; /* a clock that was set between them does not change what they say */
+	if (*start && __builtin_add_overflow(*start, length, end))
+		return rj_fail(err, "duration_ms", "a run that ends before 2262", NULL);
+	if (*start)
+		return 0;
+	if (*end && *end <= length)
+		return rj_fail(err, "duration_ms", "a run that began after 1970", NULL);
+	if (*end)
+		*start = *end - length;
+	else
+		p->r.duration_ns = length ? length : 1; /* 0 is "not known" */
+	return 0;
 }
 
 static int strings(const json_t *v, const char *field, sw_str *out, size_t max, size_t *n,

@@ -440,8 +440,12 @@ int rp_by_id(sw_store *s, const rp_report *r, const st_filter *f, const rp_page 
 	if (code != 0)
 		return code;
 	struct top t = {.max = (size_t)page->limit + 1, .page = page};
-	if (page->has_cursor)
-		t.after_key = strtoull(page->after_key, NULL, 10);
+	if (page->has_cursor &&
+	    !st_number(page->after_key, strlen(page->after_key), &t.after_key)) {
+		rp_shapes_free(&shapes);
+		return st_err(err, SW_EINVAL, "cursor", "it comes from \"next\" of a page", NULL,
+		              "not a cursor");
+	}
 	t.v = calloc(t.max + 1, sizeof *t.v);
 	struct pass p = {.r = r, .shapes = &shapes, .span = span};
 	if (sessions)

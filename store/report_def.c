@@ -411,14 +411,14 @@ int rp_page_of(rp_page *p, const sw_query *q, sw_error *err)
 	p->limit = q && q->limit ? q->limit : SW_QUERY_LIMIT_DEFAULT;
 	if (!q || !q->cursor)
 		return 0;
-	char *end;
+	const char *end = strchr(q->cursor, '.');
 	p->has_cursor = true;
-	p->after_n = strtoull(q->cursor, &end, 10);
-	size_t n = *end == '.' ? strlen(end + 1) : 1;
+	size_t n = end ? strlen(end + 1) : 1;
 	p->after_key = calloc(1, n / 2 + 1);
 	if (!p->after_key)
 		return sw_error_set(err, SW_ENOMEM, "out of memory");
-	if (end == q->cursor || st_unhex(end + 1, n, (uint8_t *)p->after_key) != 0) {
+	if (!end || !st_number(q->cursor, (size_t)(end - q->cursor), &p->after_n) ||
+	    p->after_n > UINT32_MAX || st_unhex(end + 1, n, (uint8_t *)p->after_key) != 0) {
 		free(p->after_key);
 		p->after_key = NULL;
 		return st_err(err, SW_EINVAL, "cursor", "it comes from \"next\" of a page", NULL,

@@ -467,9 +467,7 @@ int sw_store_invocations(sw_store *s, const sw_query *q, int (*each)(void *arg, 
 	if (next)
 		*next = NULL;
 	if (q && q->cursor) {
-		char *end;
-		before = strtoull(q->cursor, &end, 10);
-		if (*end || before == 0)
+		if (!st_number(q->cursor, strlen(q->cursor), &before) || before == 0)
 			return st_err(err, SW_EINVAL, "cursor", "it comes from \"next\" of a page",
 			              NULL, "not a cursor");
 	}

@@ -15,11 +15,9 @@ bool st_seal_due(const sw_store *s, int64_t now)
 	       (s->head.unsealed_ns && now - s->head.unsealed_ns >= s->segment_age_ns);
 }
 
-int st_seal_now(sw_store *s, int64_t now, sw_error *err)
+static int seal_rows(sw_store *s, int64_t now, sw_error *err)
 {
 	st_head *h = &s->head;
-	if (h->seq <= h->sealed_seq)
-		return 0;
 	st_facts f = {0};
 	uint8_t rollup[32], head[32], print[32], sig[64], uuid[16], message[ST_MESSAGE_MAX];
 	int code = st_facts_of_rows(s, h->sealed_seq + 1, h->seq, &f, err);
@@ -42,7 +40,7 @@ int st_seal_now(sw_store *s, int64_t now, sw_error *err)
 	    [C_SEAL_KEY] = st_blob("", 0),
 	    [C_SEAL_SIG] = st_blob("", 0),
 	};
-	if (st_key_load(s, false, NULL) == 0) {
+	if (st_key_current(s, NULL) == 0) {
 		code = st_uuid(s, uuid, err);
 		if (code != 0)
 			return code;
@@ -56,11 +54,35 @@ int st_seal_now(sw_store *s, int64_t now, sw_error *err)
 	code = st_append(s, T_SEAL, c, &seq, err);
 	if (code != 0)
 		return code;
+	if (c[C_SEAL_KEY].n) {
+		s->signed_seq = seq;
+		memcpy(s->signed_hash, h->hash, 32);
+	}
 	h->sealed_seq = seq;
 	h->sealed_ns = now;
 	h->segments++;
 	h->unsealed_ns = 0;
 	return 0;
+}
+
+int st_seal_now(sw_store *s, int64_t now, sw_error *err)
+{
+	return s->head.seq <= s->head.sealed_seq ? 0 : seal_rows(s, now, err);
+}
+
+/* Whether the newest segment was closed without a key, and nothing was added since. */
+static bool closed_unsigned(sw_store *s)
+{
+	sqlite3_stmt *q = NULL;
+	bool yes = false;
+	if (s->head.sealed_seq && s->head.seq == s->head.sealed_seq &&
+	    sqlite3_prepare_v2(s->db, "SELECT length(key)=0 FROM seal WHERE seq=?1", -1, &q,
+	                       NULL) == SQLITE_OK) {
+		sqlite3_bind_int64(q, 1, (int64_t)s->head.sealed_seq);
+		yes = sqlite3_step(q) == SQLITE_ROW && sqlite3_column_int(q, 0);
+	}
+	sqlite3_finalize(q);
+	return yes;
 }
 
 int sw_store_seal(sw_store *s, bool *sealed, sw_error *err)
@@ -70,10 +92,10 @@ int sw_store_seal(sw_store *s, bool *sealed, sw_error *err)
 	int code = st_begin(s, err);
 	if (code != 0)
 		return code;
-	code = st_key_load(s, false, err);
-	bool any = s->head.seq > s->head.sealed_seq;
-	if (code == 0 && any)
-		code = st_seal_now(s, sw_now_ns(), err);
+	code = st_key_current(s, err);
+	bool any = code == 0 && (s->head.seq > s->head.sealed_seq || closed_unsigned(s));
+	if (any)
+		code = seal_rows(s, sw_now_ns(), err);
 	if (code != 0) {
 		st_abort(s);
 		return code;

@@ -25,6 +25,7 @@
 
 #include <jansson.h>
 
+#include "base.h"
 #include "levels.h"
 #include "sandwitness.h"
 
@@ -103,6 +104,7 @@ json_t *sw_outcome_detail(const sw_result *r);
 typedef struct sw_record {
 	sw_str id;                    /* empty: a UUIDv7 is made */
 	int64_t started_ns, ended_ns; /* ns since 1970; 0: now */
+	int64_t duration_ns; /* fills in one of them; ignored where both are given; 0: not known */
 	sw_str device, platform, runtime, session,
 	    actor; /* device and platform empty: this host's */
 	const sw_label *labels;
@@ -291,6 +293,10 @@ typedef struct sw_verify_options {
  */
 int sw_store_verify(sw_store *s, const sw_verify_options *o, int *status, json_t **out,
                     sw_error *err);
+/* The judgement of a file that sw_store_open() refused: SW_ECORRUPT, or SW_ENOTFOUND where it
+ * exists and is empty. */
+int sw_verify_unopened(const char *path, const sw_error *why, const sw_verify_options *o,
+                       int *status, json_t **out, sw_error *err);
 /* The same for an exported NDJSON file. */
 int sw_export_verify(const char *path, const sw_verify_options *o, int *status, json_t **out,
                      sw_error *err);
@@ -313,8 +319,23 @@ int sw_store_export(sw_store *s, int (*write)(void *arg, const char *p, size_t n
 /* CSV of the invocations that match, oldest first (RFC 4180; no formula injection). */
 int sw_store_export_csv(sw_store *s, const sw_query *q,
                         int (*write)(void *arg, const char *p, size_t n), void *arg, sw_error *err);
+/* One text as a cell of it: quoted where it must be, never a formula, whole in spite of NULs. */
+void sw_csv_text(sw_buf *b, const char *p, size_t n);
 /* A consistent copy by SQLite's backup API; `to` must not exist. Created 0600. */
 int sw_store_backup(sw_store *s, const char *to, sw_error *err);
+
+/*
+ * A new file of mode 0600 that appears under its name whole or not at all; until then it is
+ * PATH.RANDOM.tmp beside it. keep and drop end it; what exists is never replaced
+ * (SW_ECONFLICT).
+ */
+typedef struct sw_new_file {
+	char *path, *tmp;
+	int fd;
+} sw_new_file;
+int sw_new_file_create(sw_new_file *f, const char *path, sw_error *err);
+int sw_new_file_keep(sw_new_file *f, sw_error *err);
+void sw_new_file_drop(sw_new_file *f);
 
 /* Kept outputs, newest first, for reclassification. */
 typedef struct sw_kept {

@@ -145,6 +145,8 @@ enum {
 	C_PRUNE_WHY,
 	C_PRUNE_N
 };
+/* `dict` of a prune row: the digest, then whose signature follows, then the signature. */
+enum { ST_PRUNE_DIGEST = 32, ST_PRUNE_KEYED = 40, ST_PRUNE_SIGNED = 104 };
 enum { REC_BEGIN = 1, REC_END = 2, REC_COMPLETE = 3 };
 
 /* ---- cells and the chain --------------------------------------------- */
@@ -185,6 +187,8 @@ st_cell st_column(sqlite3_stmt *q, int col);
 int st_bind(sqlite3_stmt *q, int index, st_cell c);  /* static lifetime: valid until the step */
 void st_hex(char *out, const void *p, size_t n);     /* 2n + 1 bytes */
 int st_unhex(const char *z, size_t n, uint8_t *out); /* n hex digits; 0 or -1 */
+/* Digits alone, as they are printed: no sign, no blank, no leading zero; up to INT64_MAX. */
+bool st_number(const char *z, size_t n, uint64_t *out);
 
 /* ---- the store ------------------------------------------------------- */
 
@@ -261,6 +265,9 @@ struct sw_store {
 	/* the signing key, once loaded */
 	bool key_known;
 	uint8_t key_secret[32], key_public[32];
+	/* a seal signed in this transaction */
+	uint64_t signed_seq;
+	uint8_t signed_hash[32];
 	char host[256], platform[128];
 };
 
@@ -278,6 +285,9 @@ sqlite3_stmt *st_stmt(sw_store *s, int which,
 char *st_select(const st_table_def *t, const char *rest); /* sqlite3_free() */
 int st_check_process(const sw_store *s, sw_error *err);
 int st_check_file(sw_store *s, bool after, sw_error *err);
+/* Pipes, folders and devices are refused before anything waits for them. */
+int st_not_regular(const char *path, mode_t mode, const char *what, sw_error *err);
+int st_regular(const char *path, const char *what, sw_error *err); /* 0 where it is missing too */
 int st_begin(sw_store *s, sw_error *err);  /* lock + BEGIN IMMEDIATE + head */
 int st_commit(sw_store *s, sw_error *err); /* head + COMMIT + checkpoint + unlock */
 void st_abort(sw_store *s);
@@ -296,6 +306,8 @@ int st_migrate(sqlite3 *db, const char *path, const st_migration *m, size_t n, i
 
 /* key.c */
 int st_key_load(sw_store *s, bool create, sw_error *err); /* SW_ENOTFOUND: none */
+/* The key that the chain announced last, in a transaction. SW_EINVAL: the file holds another. */
+int st_key_current(sw_store *s, sw_error *err);
 int st_key_announce(sw_store *s, const uint8_t *old_secret, const uint8_t *old_public,
                     sw_error *err);
 int st_key_new(uint8_t secret[32], uint8_t pub[32], sw_error *err);
@@ -304,9 +316,19 @@ int st_key_write(const char *path, const uint8_t secret[32], const uint8_t pub[3
 void st_key_print(char out[17], const uint8_t pub[32]); /* fingerprint */
 int st_public_read(const char *hex_or_file, uint8_t pub[32], sw_error *err);
 size_t st_seal_message(uint8_t *out, const uint8_t uuid[16], const st_cell *seal);
+size_t st_prune_message(uint8_t *out, const uint8_t uuid[16], uint64_t seq, const st_cell *prune);
 size_t st_key_message(uint8_t *out, const uint8_t uuid[16], const uint8_t pub[32]);
 #define ST_MESSAGE_MAX 256
 int st_uuid(sw_store *s, uint8_t uuid[16], sw_error *err);
+
+/* mark.c: does the trail still hold the seal that was made last? SW_ECORRUPT: no. */
+int st_mark_check(sw_store *s, sw_error *err);
+void st_mark_write(sw_store *s, uint64_t seq, const uint8_t hash[32]); /* under the lock */
+void st_mark_forget(sw_store *s);
+
+/* prune.c: the newest pruning, signed again by the key in use, where `old_public` vouches
+ * for it; nothing where none was made. */
+int st_prune_again(sw_store *s, const uint8_t old_public[32], sw_error *err);
 
 /* dict.c */
 int st_dict(sw_store *s, st_table t, st_cell *cells, int64_t *id, sw_error *err);

@@ -23,7 +23,7 @@ static int advance(sw_store *s, struct cursor *c, sw_error *err)
 	           : st_sql_error(s, rc, "reading the chain", err);
 }
 
-int vf_merge(sw_store *s,
+int vf_merge(sw_store *s, unsigned tables,
              int (*each)(void *arg, st_table t, uint64_t seq, const st_cell *cells, st_cell hash),
              void *arg, sw_error *err)
 {
@@ -31,6 +31,8 @@ int vf_merge(sw_store *s,
 	int code = 0;
 	for (int t = 0; t < T_COUNT && code == 0; t++) {
 		char order[40];
+		if (!(tables & 1u << t))
+			continue;
 		snprintf(order, sizeof order, "ORDER BY %s", st_tables[t].order);
 		char *sql = st_select(&st_tables[t], order);
 		int rc = sql ? sqlite3_prepare_v2(s->db, sql, -1, &c[t].q, NULL) : SQLITE_NOMEM;
@@ -77,16 +79,16 @@ static int walk_row(void *arg, st_table t, uint64_t seq, const st_cell *cells, s
 }
 
 /* The newest pruning, needed before the first row. */
-static int read_prune(sw_store *s, vf *v, sw_error *err)
+int vf_read_prune(sw_store *s, vf *v, sw_error *err)
 {
 	sqlite3_stmt *q = NULL;
 	int rc = sqlite3_prepare_v2(
-	    s->db, "SELECT to_seq, resume, dict FROM prune ORDER BY to_seq DESC LIMIT 1", -1, &q,
-	    NULL);
+	    s->db, "SELECT to_seq, resume, dict FROM prune ORDER BY to_seq DESC, seq DESC LIMIT 1",
+	    -1, &q, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(q);
 	if (rc == SQLITE_ROW && sqlite3_column_bytes(q, 1) == 32 &&
-	    sqlite3_column_bytes(q, 2) == 32)
+	    sqlite3_column_bytes(q, 2) >= 32)
 		vf_pruned(v, (uint64_t)sqlite3_column_int64(q, 0), sqlite3_column_blob(q, 1),
 		          sqlite3_column_blob(q, 2));
 	sqlite3_finalize(q);
@@ -98,7 +100,7 @@ static int walk(sw_store *s, vf *v, sw_error *err)
 	vd *d = NULL;
 	st_head h = {0};
 	sw_error e = {0};
-	int code = read_prune(s, v, err);
+	int code = vf_read_prune(s, v, err);
 	if (code == 0)
 		code = vd_new(&d, s, v, err);
 	bool has_head = false;
@@ -110,7 +112,7 @@ static int walk(sw_store *s, vf *v, sw_error *err)
 	}
 	if (code == 0) {
 		struct walk w = {v, d, 0, err, h.seq};
-		code = vf_merge(s, walk_row, &w, err);
+		code = vf_merge(s, VF_ALL_TABLES, walk_row, &w, err);
 		if (code == 0)
 			code = w.code;
 	}
@@ -123,6 +125,25 @@ static int walk(sw_store *s, vf *v, sw_error *err)
 	vd_free(d);
 	if (code != 0 && e.code && err && !err->code)
 		*err = e;
+	return code;
+}
+
+int sw_verify_unopened(const char *path, const sw_error *why, const sw_verify_options *o,
+                       int *status, json_t **out, sw_error *err)
+{
+	vf *v = malloc(sizeof *v);
+	int code = v ? vf_init(v, o, err) : sw_error_set(err, SW_ENOMEM, "out of memory");
+	if (code == 0)
+		code = vf_pin(v, path, err);
+	if (code == 0) {
+		vf_find(v, why->code == SW_ENOTFOUND ? VF_MISSING : VF_CHANGED, NULL, 0, st_null(),
+		        "%s%s%s", why->what, *why->why ? ": " : "", why->why);
+		*status = vf_judgement(v);
+		*out = vf_report(v, *status);
+	}
+	if (v)
+		vf_free(v);
+	free(v);
 	return code;
 }
 
@@ -147,8 +168,8 @@ int sw_store_verify(sw_store *s, const sw_verify_options *o, int *status, json_t
 		/* A page that cannot be read is a finding, not a failure to judge. */
 		if (code == SW_ECORRUPT) {
 			vf_find(v, VF_CHANGED, NULL, v->last_seq + 1, st_null(),
-			        "the file itself is damaged after row %llu: %s",
-			        (unsigned long long)v->last_seq, e.why);
+			        "the file itself is damaged after row %llu: %s: %s",
+			        (unsigned long long)v->last_seq, e.what, e.why);
 			code = 0;
 		} else if (code != 0 && err) {
 			*err = e;

@@ -5,7 +5,6 @@
  * A row that does not fit is not the end: the chain goes on from its stored hash, so
  * that every damaged row is named and an intact one is not.
  */
-#include <nettle/eddsa.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +13,11 @@
 
 static int parse_anchor(vf_anchor *a, const char *z, sw_error *err)
 {
-	char *end;
 	memset(a, 0, sizeof *a);
-	a->seq = strtoull(z, &end, 10);
-	size_t n = *end == ':' ? strlen(end + 1) : 0;
-	if (end == z || n < 16 || n > 64 || st_unhex(end + 1, n, a->hash) != 0)
+	const char *end = strchr(z, ':');
+	size_t n = end ? strlen(end + 1) : 0;
+	if (!end || !st_number(z, (size_t)(end - z), &a->seq) || a->seq == 0 || n < 16 || n > 64 ||
+	    st_unhex(end + 1, n, a->hash) != 0)
 		return st_err(err, SW_EINVAL, z, "SEQ:HASH, HASH of 16 to 64 hex digits",
 		              "take it from a report's footer or GET /v1/chain", "not an anchor");
 	a->n = n / 2;
@@ -133,84 +132,6 @@ static st_cell id_cell(st_table t, const st_cell *cells)
 	return t == T_RECORD ? cells[C_REC_ID] : st_null();
 }
 
-/* ---- keys and seals ---- */
-
-static void take_key(vf *v, uint64_t seq, const st_cell *c)
-{
-	uint8_t message[ST_MESSAGE_MAX], print[32];
-	if (c[C_KEY_PUBLIC].type != CELL_BLOB || c[C_KEY_PUBLIC].n != 32) {
-		vf_find(v, VF_BAD_SEAL, "key", seq, st_null(), "not a public key");
-		return;
-	}
-	if (v->n_keys == VF_KEYS_MAX) {
-		vf_find(v, VF_BAD_SEAL, "key", seq, st_null(), "more than %d keys", VF_KEYS_MAX);
-		return;
-	}
-	vf_key *k = &v->keys[v->n_keys++];
-	memset(k, 0, sizeof *k);
-	memcpy(k->public, c[C_KEY_PUBLIC].p, 32);
-	st_sha256(print, k->public, 32);
-	memcpy(k->print, print, 8);
-	/* Without a pinned key the first one of the file is taken at its word. */
-	k->trusted = v->has_pin ? memcmp(k->public, v->pinned, 32) == 0 : v->n_keys == 1;
-	v->pin_used |= v->has_pin && k->trusted;
-	size_t n = st_key_message(message, v->uuid, k->public);
-	for (size_t i = 0; !k->trusted && i + 1 < v->n_keys; i++)
-		k->trusted =
-		    v->keys[i].trusted && c[C_KEY_SIG].type == CELL_BLOB && c[C_KEY_SIG].n == 64 &&
-		    ed25519_sha512_verify(v->keys[i].public, n, message, c[C_KEY_SIG].p) == 1;
-}
-
-static bool sound_seal(const st_cell *c)
-{
-	return c[C_SEAL_HEAD].type == CELL_BLOB && c[C_SEAL_HEAD].n == 32 &&
-	       c[C_SEAL_ROLLUP].type == CELL_BLOB && c[C_SEAL_ROLLUP].n == 32 &&
-	       c[C_SEAL_KEY].type == CELL_BLOB && c[C_SEAL_SIG].type == CELL_BLOB &&
-	       ((c[C_SEAL_KEY].n == 8 && c[C_SEAL_SIG].n == 64) ||
-	        (c[C_SEAL_KEY].n == 0 && c[C_SEAL_SIG].n == 0));
-}
-
-static void take_seal(vf *v, uint64_t seq, const st_cell *c, const uint8_t prev[32], bool in_chain)
-{
-	uint8_t message[ST_MESSAGE_MAX];
-	v->segments++;
-	uint64_t from = v->sealed_seq + 1;
-	v->sealed_seq = seq;
-	v->sealed_ns = c[C_SEAL_AT].i;
-	v->unsealed_ns = 0;
-	int64_t number = v->segment_no + 1;
-	v->segment_no = c[C_SEAL_SEGMENT].i;
-	if (!sound_seal(c)) {
-		vf_find(v, VF_BAD_SEAL, "seal", seq, st_null(), "not a seal");
-		return;
-	}
-	if (c[C_SEAL_SEGMENT].i != number || (uint64_t)c[C_SEAL_FIRST].i != from ||
-	    (uint64_t)c[C_SEAL_LAST].i != seq - 1)
-		vf_find(v, VF_BAD_SEAL, "seal", seq, st_null(),
-		        "it says segment %lld, rows %lld to %lld, which is not what lies before it",
-		        (long long)c[C_SEAL_SEGMENT].i, (long long)c[C_SEAL_FIRST].i,
-		        (long long)c[C_SEAL_LAST].i);
-	if (in_chain && memcmp(c[C_SEAL_HEAD].p, prev, 32) != 0)
-		vf_find(v, VF_BAD_SEAL, "seal", seq, st_null(),
-		        "the rows before it are not those that were sealed");
-	if (c[C_SEAL_KEY].n == 0)
-		return; /* closed without a key: proves nothing, breaks nothing */
-	const vf_key *k = NULL;
-	for (size_t i = 0; i < v->n_keys; i++)
-		if (memcmp(v->keys[i].print, c[C_SEAL_KEY].p, 8) == 0)
-			k = &v->keys[i];
-	size_t n = st_seal_message(message, v->uuid, c);
-	if (!k)
-		vf_find(v, VF_BAD_SEAL, "seal", seq, st_null(),
-		        "signed by a key that was never announced");
-	else if (ed25519_sha512_verify(k->public, n, message, c[C_SEAL_SIG].p) != 1)
-		vf_find(v, VF_BAD_SEAL, "seal", seq, st_null(), "the signature does not fit");
-	else if (k->trusted)
-		v->trusted_seq = seq;
-	else
-		v->untrusted_seq = seq;
-}
-
 /* ---- rows ---- */
 
 static void remember(vf *v, st_table t, uint64_t seq, const st_cell *cells,
@@ -303,39 +224,32 @@ static void note_time(vf *v, st_table t, const st_cell *c)
 	                                : 0;
 }
 
-static void take_contents(vf *v, st_table t, uint64_t seq, const st_cell *cells,
-                          const uint8_t prev[32], bool in_chain)
+void vf_contents(vf *v, st_table t, uint64_t seq, const st_cell *cells, const uint8_t prev[32],
+                 bool in_chain)
 {
 	check_dictionary(v, t, seq, cells);
 	switch (t) {
 	case T_STORE:
-		if (cells[C_STORE_UUID].type == CELL_BLOB && cells[C_STORE_UUID].n == 16) {
+		if (seq != 1) {
+			vf_find(v, VF_CHANGED, "store", seq, st_null(),
+			        "the row that begins a trail, in the midst of one");
+		} else if (cells[C_STORE_UUID].type == CELL_BLOB && cells[C_STORE_UUID].n == 16) {
 			memcpy(v->uuid, cells[C_STORE_UUID].p, 16);
 			v->has_uuid = true;
 		}
 		break;
 	case T_KEY:
-		take_key(v, seq, cells);
+		vf_take_key(v, seq, cells);
 		break;
 	case T_SEAL:
-		take_seal(v, seq, cells, prev, in_chain);
+		vf_take_seal(v, seq, cells, prev, in_chain);
 		return;
 	case T_RECORD:
 		check_names_used(v, seq, cells);
 		break;
-	case T_PRUNE: {
-		json_t *o = json_object();
-		json_object_set_new(o, "from", json_integer(cells[C_PRUNE_FROM].i));
-		json_object_set_new(o, "to", json_integer(cells[C_PRUNE_TO].i));
-		json_object_set_new(o, "rows", json_integer(cells[C_PRUNE_ROWS].i));
-		json_array_append_new(v->pruned, o);
-		if ((uint64_t)cells[C_PRUNE_TO].i == v->pruned_to)
-			v->prune_seen = cells[C_PRUNE_RESUME].n == 32 &&
-			                cells[C_PRUNE_DICT].n == 32 &&
-			                memcmp(cells[C_PRUNE_RESUME].p, v->resume, 32) == 0 &&
-			                memcmp(cells[C_PRUNE_DICT].p, v->want_dict, 32) == 0;
+	case T_PRUNE:
+		vf_take_prune(v, seq, cells);
 		break;
-	}
 	default:
 		break;
 	}
@@ -356,7 +270,12 @@ static void kept_row(vf *v, st_table t, uint64_t seq, const st_cell *cells, st_c
 		        (unsigned long long)(v->last_seq ? v->last_seq : v->last_kept));
 	v->last_kept = seq;
 	vf_dict_digest(&v->dict, t, seq, cells, hash);
-	take_contents(v, t, seq, cells, NULL, false);
+	vf_contents(v, t, seq, cells, NULL, false);
+	/* A seal that was kept still tells two heads of its time. */
+	if (hash.type == CELL_BLOB && hash.n == 32)
+		check_anchors(v, seq, hash.p);
+	if (t == T_SEAL && cells[C_SEAL_HEAD].n == 32)
+		check_anchors(v, (uint64_t)cells[C_SEAL_LAST].i, cells[C_SEAL_HEAD].p);
 	if (seq == v->pruned_to) {
 		v->boundary_seen = t == T_SEAL;
 		if (t != T_SEAL || hash.n != 32 || memcmp(hash.p, v->resume, 32) != 0)
@@ -415,7 +334,7 @@ void vf_row(vf *v, st_table t, uint64_t seq, const st_cell *cells, st_cell hash)
 			remember(v, t, seq, cells, hash.p, computed);
 		}
 	}
-	take_contents(v, t, seq, cells, v->prev, !gap);
+	vf_contents(v, t, seq, cells, v->prev, !gap);
 	check_anchors(v, seq, hash.p);
 	memcpy(v->prev, hash.p, 32);
 	v->last_seq = seq;
@@ -497,10 +416,18 @@ static void judge_pruning(vf *v)
 		        "names, keys or seals kept from the pruned range were changed");
 }
 
-void vf_end(vf *v, uint64_t head_seq, const uint8_t head_hash[32])
+void vf_settle(vf *v)
 {
 	judge_odd(v);
 	judge_pruning(v);
+	if (!v->has_uuid)
+		vf_find(v, VF_MISSING, "store", 1, st_null(),
+		        "the row that every trail begins with");
+}
+
+void vf_end(vf *v, uint64_t head_seq, const uint8_t head_hash[32])
+{
+	vf_settle(v);
 	uint64_t last = v->last_seq ? v->last_seq : v->pruned_to;
 	if (head_seq > last)
 		vf_find(v, VF_MISSING, NULL, last + 1, st_null(),
@@ -520,12 +447,7 @@ void vf_end(vf *v, uint64_t head_seq, const uint8_t head_hash[32])
 			vf_find(v, VF_MISSING, NULL, a->seq, st_null(),
 			        "the anchor's row is missing");
 	}
-	if (v->untrusted_seq > v->trusted_seq)
-		vf_find(v, VF_BAD_SEAL, "seal", v->untrusted_seq, st_null(),
-		        v->has_pin ? "sealed with a key that the pinned one did not sign"
-		                   : "sealed with a key that the first one did not sign");
-	else if (v->has_pin && !v->pin_used && v->n_keys)
-		vf_find(v, VF_BAD_SEAL, "key", 0, st_null(), "the pinned key was never used here");
+	vf_judge_keys(v);
 }
 
 int vf_judgement(const vf *v)
@@ -581,10 +503,11 @@ json_t *vf_report(vf *v, int status)
 		json_t *x = json_object();
 		json_object_set_new(x, "seq", json_integer((json_int_t)a->seq));
 		/* what was pruned cannot be compared any more; the prune row says that it was */
+		bool pruned = a->seq <= v->pruned_to && v->prune_trusted;
 		json_object_set_new(x, "state",
-		                    json_string(a->met                   ? "checked"
-		                                : a->seq <= v->pruned_to ? "pruned"
-		                                                         : "not_there"));
+		                    json_string(a->met   ? "checked"
+		                                : pruned ? "pruned"
+		                                         : "not_there"));
 		json_array_append_new(anchors, x);
 	}
 	json_object_set_new(o, "anchors", anchors);

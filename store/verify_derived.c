@@ -16,6 +16,7 @@ struct vd {
 	int64_t block;
 	uint64_t last_seal; /* rows behind it are not rolled up yet */
 	uint64_t before;    /* findings when the segment began */
+	uint64_t begun;     /* findings before the first row: of the file, not of rows */
 	uint64_t *open;     /* begins without an end: open addressing, 0 free, 1 deleted */
 	size_t cap, used, live;
 };
@@ -153,6 +154,75 @@ static int close_segment(vd *d, uint64_t seq, const st_cell *c, sw_error *err)
 	return code;
 }
 
+/* ---- the file ---- */
+
+#define TEXT1(x) #x
+#define TEXT(x) TEXT1(x)
+
+static int check_header(vd *d, sw_error *err)
+{
+	static const struct {
+		const char *sql, *want, *what;
+	} fields[] = {
+	    {"PRAGMA user_version", TEXT(SW_STORE_SCHEMA), "the number of its schema"},
+	    {"SELECT printf('0x%x', application_id) FROM pragma_application_id",
+	     TEXT(SW_STORE_APPLICATION_ID), "the application it belongs to"},
+	    {"PRAGMA encoding", "UTF-8", "the encoding of its text"},
+	};
+	int code = 0;
+	for (size_t i = 0; code == 0 && i < sizeof fields / sizeof *fields; i++) {
+		sqlite3_stmt *q = NULL;
+		int rc = sqlite3_prepare_v2(d->s->db, fields[i].sql, -1, &q, NULL);
+		if (rc == SQLITE_OK)
+			rc = sqlite3_step(q);
+		const char *have =
+		    rc == SQLITE_ROW ? (const char *)sqlite3_column_text(q, 0) : NULL;
+		if (rc != SQLITE_ROW)
+			code = st_sql_error(d->s, rc, "reading the header", err);
+		else if (!have || strcmp(have, fields[i].want) != 0)
+			vf_find(d->v, VF_CHANGED, NULL, 0, st_null(),
+			        "the file's header: %s is %.20s, not %s", fields[i].what,
+			        have ? have : "", fields[i].want);
+		sqlite3_finalize(q);
+	}
+	return code;
+}
+
+/* The schema must be the one this program creates, to the letter. */
+static int check_schema(vd *d, sw_error *err)
+{
+	static const char sql[] = "SELECT type||' '||name||' '||tbl_name||' '||coalesce(sql,'')"
+	                          " FROM sqlite_schema ORDER BY type, name";
+	sqlite3 *m = NULL;
+	sqlite3_stmt *a = NULL, *b = NULL;
+	int rc = sqlite3_open(":memory:", &m);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(m, st_schema_sql, NULL, NULL, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v2(m, sql, -1, &a, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v2(d->s->db, sql, -1, &b, NULL);
+	bool same = rc == SQLITE_OK;
+	while (same) {
+		int ra = sqlite3_step(a), rb = sqlite3_step(b);
+		if (ra != SQLITE_ROW || rb != SQLITE_ROW) {
+			same = ra == rb;
+			break;
+		}
+		st_cell x = st_column(a, 0), y = st_column(b, 0);
+		same = x.n == y.n && memcmp(x.p, y.p, x.n) == 0;
+	}
+	sqlite3_finalize(a);
+	sqlite3_finalize(b);
+	sqlite3_close(m);
+	if (rc != SQLITE_OK)
+		return st_sql_error(d->s, rc, "reading the schema", err);
+	if (!same)
+		vf_find(d->v, VF_CHANGED, "sqlite_schema", 0, st_null(),
+		        "tables or indexes are not as this program makes them");
+	return 0;
+}
+
 int vd_new(vd **out, sw_store *s, vf *v, sw_error *err)
 {
 	vd *d = calloc(1, sizeof *d);
@@ -161,7 +231,12 @@ int vd_new(vd **out, sw_store *s, vf *v, sw_error *err)
 	d->s = s;
 	d->v = v;
 	sha256_init(&d->sum);
-	int code = first_block(d, err);
+	int code = check_header(d, err);
+	if (code == 0)
+		code = check_schema(d, err);
+	d->begun = d->before = vf_total(v);
+	if (code == 0)
+		code = first_block(d, err);
 	if (code != 0) {
 		vd_free(d);
 		return code;
@@ -271,6 +346,13 @@ static int one_state(vd *d, sqlite3_stmt *q)
 	return 0;
 }
 
+static int extra_state(vd *d, sqlite3_stmt *q)
+{
+	vf_find(d->v, VF_CHANGED, "state", 0, st_null(), "a second head row, number %lld",
+	        (long long)sqlite3_column_int64(q, 0));
+	return 0;
+}
+
 static int one_integrity(vd *d, sqlite3_stmt *q)
 {
 	st_cell c = st_column(q, 0);
@@ -280,45 +362,10 @@ static int one_integrity(vd *d, sqlite3_stmt *q)
 	return 0;
 }
 
-/* The schema must be the one this program creates, to the letter. */
-static int check_schema(vd *d, sw_error *err)
-{
-	static const char sql[] = "SELECT type||' '||name||' '||tbl_name||' '||coalesce(sql,'')"
-	                          " FROM sqlite_schema ORDER BY type, name";
-	sqlite3 *m = NULL;
-	sqlite3_stmt *a = NULL, *b = NULL;
-	int rc = sqlite3_open(":memory:", &m);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(m, st_schema_sql, NULL, NULL, NULL);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_prepare_v2(m, sql, -1, &a, NULL);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_prepare_v2(d->s->db, sql, -1, &b, NULL);
-	bool same = rc == SQLITE_OK;
-	while (same) {
-		int ra = sqlite3_step(a), rb = sqlite3_step(b);
-		if (ra != SQLITE_ROW || rb != SQLITE_ROW) {
-			same = ra == rb;
-			break;
-		}
-		st_cell x = st_column(a, 0), y = st_column(b, 0);
-		same = x.n == y.n && memcmp(x.p, y.p, x.n) == 0;
-	}
-	sqlite3_finalize(a);
-	sqlite3_finalize(b);
-	sqlite3_close(m);
-	if (rc != SQLITE_OK)
-		return st_sql_error(d->s, rc, "reading the schema", err);
-	if (!same)
-		vf_find(d->v, VF_CHANGED, "sqlite_schema", 0, st_null(),
-		        "tables or indexes are not as this program makes them");
-	return 0;
-}
-
 int vd_end(vd *d, sw_error *err)
 {
 	char sql[100];
-	bool clean = vf_total(d->v) == 0;
+	bool clean = vf_total(d->v) == d->begun;
 	snprintf(sql, sizeof sql, "SELECT id FROM rollup WHERE id<0 OR id>=%lld OR id%%8>=%d",
 	         (long long)d->block * 8, F_COUNT);
 	int code = clean ? each_row(d, sql, extra_rollup, err) : 0;
@@ -338,11 +385,12 @@ int vd_end(vd *d, sw_error *err)
 		                "SELECT r.seq FROM record r WHERE r.kept_digest IS NOT NULL AND"
 		                " NOT EXISTS(SELECT 1 FROM kept k WHERE k.seq=r.seq)",
 		                lost_kept, err);
-	if (code == 0 && clean)
-		code = each_row(d, "SELECT sealed_seq, sealed_ns, segments, unsealed_ns FROM state",
-		                one_state, err);
 	if (code == 0)
-		code = check_schema(d, err);
+		code = each_row(d, "SELECT id FROM state WHERE id<>1", extra_state, err);
+	if (code == 0 && clean)
+		code = each_row(
+		    d, "SELECT sealed_seq, sealed_ns, segments, unsealed_ns FROM state WHERE id=1",
+		    one_state, err);
 	if (code == 0)
 		code = each_row(d, "PRAGMA integrity_check(10)", one_integrity, err);
 	return code;

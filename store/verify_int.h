@@ -53,14 +53,16 @@ typedef struct vf {
 	/* pruning */
 	uint64_t pruned_to, last_kept;
 	uint8_t resume[32], want_dict[32];
-	bool boundary_seen, prune_seen;
+	bool boundary_seen, prune_seen, prune_trusted;
+	uint64_t untrusted_prune;
 	struct sha256_ctx dict;
 	/* seals */
 	uint8_t uuid[16], pinned[32];
-	bool has_uuid, has_pin, pin_used;
+	bool has_uuid, has_pin, pin_used, any_trusted;
 	vf_key keys[VF_KEYS_MAX];
 	size_t n_keys;
 	uint64_t sealed_seq, trusted_seq, untrusted_seq;
+	uint64_t intruder_seq; /* sealed by an untrusted key after a trusted one was announced */
 	int64_t sealed_ns, unsealed_ns, segment_no;
 	vf_anchor anchors[VF_ANCHORS_MAX];
 	size_t n_anchors;
@@ -75,6 +77,11 @@ void vf_find(vf *v, vf_kind kind, const char *table, uint64_t seq, st_cell id, c
 /* The newest prune row, read ahead. */
 void vf_pruned(vf *v, uint64_t to, const uint8_t resume[32], const uint8_t dict[32]);
 void vf_row(vf *v, st_table t, uint64_t seq, const st_cell *cells, st_cell hash);
+/* What a row says, without its place in the chain. */
+void vf_contents(vf *v, st_table t, uint64_t seq, const st_cell *cells, const uint8_t prev[32],
+                 bool in_chain);
+/* What is known of the rows so far, for one who reads a part only. */
+void vf_settle(vf *v);
 /* After the last row. head_seq 0: not known. */
 void vf_end(vf *v, uint64_t head_seq, const uint8_t head_hash[32]);
 int vf_judgement(const vf *v);
@@ -85,10 +92,24 @@ void vf_dict_digest(struct sha256_ctx *h, st_table t, uint64_t seq, const st_cel
                     st_cell hash);
 int vf_pin(vf *v, const char *path, sw_error *err); /* PATH + ".pub", where nothing was given */
 
-/* Every chained row in order of seq; each: non-zero stops. */
-int vf_merge(sw_store *s,
+/* verify_keys.c */
+void vf_take_key(vf *v, uint64_t seq, const st_cell *c);
+void vf_take_seal(vf *v, uint64_t seq, const st_cell *c, const uint8_t prev[32], bool in_chain);
+void vf_take_prune(vf *v, uint64_t seq, const st_cell *c);
+void vf_judge_keys(vf *v);
+
+#define VF_ALL_TABLES ((1u << T_COUNT) - 1)
+/* Every chained row of these tables (bits 1u << T_*) in order of seq; each: non-zero stops. */
+int vf_merge(sw_store *s, unsigned tables,
              int (*each)(void *arg, st_table t, uint64_t seq, const st_cell *cells, st_cell hash),
              void *arg, sw_error *err);
+int vf_read_prune(sw_store *s, vf *v, sw_error *err);
+/* export.c: the lines as they are written; pruned: given away. */
+json_t *st_export_header(const char *program, json_t *pruned);
+json_t *st_export_pruned(int64_t to, st_cell resume, st_cell dict);
+json_t *st_export_row(st_table t, uint64_t seq, const st_cell *cells, st_cell hash);
+json_t *st_export_kept(uint64_t seq, int64_t cut, st_cell data);
+json_t *st_export_head(uint64_t seq, const uint8_t hash[32]);
 /* verify_derived.c */
 typedef struct vd vd;
 int vd_new(vd **out, sw_store *s, vf *v, sw_error *err);

@@ -236,6 +236,26 @@ static int keep(sw_store *s, const st_prep *p, uint64_t seq, sw_error *err)
 	return rc == SQLITE_DONE ? 0 : st_sql_error(s, rc, "keeping the output", err);
 }
 
+/* What of start, end and duration was not given follows from the others, or is now. Nothing
+ * ends before it started, whatever two clocks say. begun: an end's begin; *ended 0: not known. */
+static void settle_times(const st_prep *p, int64_t begun, int64_t now, int64_t *started,
+                         int64_t *ended)
+{
+	int64_t d = p->duration;
+	*started = begun ? begun : p->started;
+	*ended = p->ended;
+	if (d && *started && !*ended && __builtin_add_overflow(*started, d, ended))
+		*ended = now;
+	if (!*ended && (begun || (d && !*started)))
+		*ended = now;
+	if (!*started)
+		*started = d                        ? (*ended > d ? *ended - d : 0)
+		           : *ended && *ended < now ? *ended
+		                                    : now;
+	if (*ended && *ended < *started)
+		*ended = *started;
+}
+
 static int insert(sw_store *s, st_prep *p, const found *f, int64_t now, sw_receipt *out,
                   sw_error *err)
 {
@@ -256,13 +276,14 @@ static int insert(sw_store *s, st_prep *p, const found *f, int64_t now, sw_recei
 		return code;
 	/* The reason of the begin must outlive its row. */
 	st_cell *c = p->rec;
-	int64_t started = end ? f->started : p->started ? p->started : now;
+	int64_t started, ended;
+	settle_times(p, end ? f->started : 0, now, &started, &ended);
 	c[C_REC_KIND] = st_int(kinds[p->kind]);
 	c[C_REC_ID] = end ? st_null() : st_blob(p->id_blob, p->id_len);
 	c[C_REC_BEGIN_SEQ] = end ? st_int((int64_t)f->seq) : st_null();
 	c[C_REC_RECORDED] = st_int(now);
 	c[C_REC_STARTED] = st_int(started);
-	c[C_REC_ENDED] = p->ended ? st_int(p->ended) : end ? st_int(now) : st_null();
+	c[C_REC_ENDED] = ended ? st_int(ended) : st_null();
 	c[C_REC_ORIGIN] = st_int(ids[0]);
 	c[C_REC_SHAPE] = st_int(ids[1]);
 	c[C_REC_SESSION] = st_int(ids[2]);

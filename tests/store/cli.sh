@@ -98,12 +98,54 @@ fails_with "never over another file" 1 "$SANDWITNESS" backup "$tap_dir/t/e.ndjso
 succeeds "backup" "$SANDWITNESS" backup "$tap_dir/t/copy.db"
 is "the copy is private" "$(stat -c %a "$tap_dir/t/copy.db")" 600
 succeeds "the copy verifies" "$SANDWITNESS" verify "$tap_dir/t/copy.db" --anchor "$anchor"
+# killed half-way, nothing has the name of a copy
+for verb in "backup" "export --out"; do
+	rm -f "$tap_dir/t/half"
+	tap_run bash -c "ulimit -f 16; exec \"$SANDWITNESS\" $verb \"$tap_dir/t/half\""
+	isnt "$verb: a limit ends it" "$?" 0
+	is "$verb: no half file" "$(ls "$tap_dir/t/half" 2>/dev/null)" ""
+done
+rm -f "$tap_dir/t"/half.*.tmp
+# what is not a file is not waited for, and is named
+mkfifo "$tap_dir/t/pipe" "$tap_dir/t/pipe.ndjson"
+for where in "" -journal -wal -shm .lock; do
+	mkdir -p "$tap_dir/t/odd"
+	cp "$tap_dir/t/copy.db" "$tap_dir/t/odd/x.db"
+	rm -f "$tap_dir/t/odd/x.db$where"
+	mkfifo "$tap_dir/t/odd/x.db$where"
+	fails_with "a pipe as x.db$where" 2 timeout 10 "$SANDWITNESS" verify "$tap_dir/t/odd/x.db"
+	like "it is named" "$(err)" "x.db$where: .*it is a pipe"
+	rm -rf "$tap_dir/t/odd"
+done
+for pin in "$tap_dir/t/pipe" /etc /dev/zero; do
+	fails_with "$pin as a public key" 2 timeout 10 "$SANDWITNESS" verify "$tap_dir/t/copy.db" --public-key "$pin"
+	like "it says what it is" "$(err)" 'it is a (pipe|folder|device)'
+done
+fails_with "a pipe as an export" 2 timeout 10 "$SANDWITNESS" verify "$tap_dir/t/pipe.ndjson"
+tap_run bash -c "exec \"$SANDWITNESS\" record <&-"
+is "record without stdin fails" "$?" 2
+tap_run bash -c "echo '{\"backend\":\"none\",\"exit\":0}' | \"$SANDWITNESS\" record --db \"$tap_dir/t/noout.db\" >&-"
+is "without stdout too" "$?" 2
+succeeds "what it would have printed is not in the lock file" "$SANDWITNESS" seal --db "$tap_dir/t/noout.db"
 succeeds "the key is changed" "$SANDWITNESS" seal --rotate-key
 succeeds "intact with the new key" "$SANDWITNESS" verify
 head -c 4096 /dev/zero | tr '\0' x | dd of="$tap_dir/t/copy.db" bs=4096 seek=8 conv=notrunc 2>/dev/null
 tap_run "$SANDWITNESS" verify "$tap_dir/t/copy.db"
 status=$?
 like "a damaged copy" "$status" '^(20|21|22|24)$'
+
+# a trail that cannot be opened any more is judged, not given up
+succeeds "another copy" "$SANDWITNESS" backup "$tap_dir/t/copy2.db"
+python3 - "$tap_dir/t/copy2.db" <<'P'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.executescript("pragma writable_schema=on; update sqlite_schema set sql='junk' where name='kept'")
+P
+fails_with "a damaged schema is a finding" 20 "$SANDWITNESS" verify "$tap_dir/t/copy2.db"
+like "it says what" "$(out)" 'changed +the audit trail is damaged'
+: >"$tap_dir/t/copy3.db"
+fails_with "an emptied file too" 21 "$SANDWITNESS" verify "$tap_dir/t/copy3.db"
+fails_with "a path where nothing is, is a mistake" 1 "$SANDWITNESS" verify "$tap_dir/t/nothing.db"
 
 # reclassify, and a case from a record
 tap_run "$SANDWITNESS" reclassify --since 1h

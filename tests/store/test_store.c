@@ -302,10 +302,10 @@ static void test_hostile(void **state)
 	sw_store *s = open_rw(path, NULL);
 	sw_record r = {.id = SW_STR("h"), .backend = SW_STR("bwrap")};
 	char line[] = "bad \xff\xfe \0 nul \x1b[31m";
-	sw_str argv[2] = {{line, sizeof line - 1}, SW_STR("b")};
+	sw_str argv[2] = {SW_STR("bad \xff\xfe \x1b[31m"), SW_STR("b")};
 	r.argv = argv;
 	r.argc = 2;
-	r.session = (sw_str){"s\0x", 3};
+	r.session = SW_STR("s\xffx");
 	r.outcome.has_line = true;
 	r.outcome.line = (sw_str){line, sizeof line - 1};
 	r.outcome.line_number = 1;
