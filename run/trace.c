@@ -191,7 +191,6 @@ static const char *label_of(const run_failed_call *f)
 	return f->path[0] ? f->path : f->call->name;
 }
 
-<<<<<<< HEAD
 /* One of the words stands in the process's command line. */
 static bool command_has(pid_t pid, const char *const *words)
 {
@@ -224,8 +223,6 @@ static bool harmless(const run_failed_call *f)
 	return strstr(f->path, "/.pytest_cache") != NULL;
 }
 
-=======
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 static void keep(run_trace *t, const run_failed_call *f)
 {
 	char *path = t->n_denials < RUN_TRACE_DENIALS_MAX ? strdup(label_of(f)) : NULL;
@@ -238,11 +235,8 @@ static void keep(run_trace *t, const run_failed_call *f)
 	                       .error = f->error,
 	                       .resource_kind = f->path[0] ? f->resource_kind : "syscall",
 	                       .raw_socket = f->raw_socket,
-<<<<<<< HEAD
 	                       .reads = run_trace_reads(f),
 	                       .harmless = harmless(f),
-=======
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 	                       .path = path,
 	                       .count = 1,
 	                       .order = t->failures};
@@ -269,11 +263,8 @@ static bool asked_before(run_trace *t, const run_failed_call *f)
 		h = (h ^ (unsigned char)*p) * 1099511628211u;
 	for (const char *p = f->path2; *p; p++)
 		h = (h ^ (unsigned char)*p) * 1099511628211u;
-<<<<<<< HEAD
 	if (f->call->kind == CALL_OPEN && f->call->extra >= 0)
 		h = (h ^ f->args[f->call->extra]) * 1099511628211u;
-=======
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 	for (size_t i = 0; i < RUN_TRACE_ASKED; i++)
 		if (t->asked[i].call == f->call && t->asked[i].error == f->error &&
 		    t->asked[i].hash == h)
@@ -282,7 +273,6 @@ static bool asked_before(run_trace *t, const run_failed_call *f)
 	return false;
 }
 
-<<<<<<< HEAD
 static void note_refused(run_trace *t, const run_failed_call *f)
 {
 	run_trace_refused *r = &t->refused[t->n_refused++ % RUN_TRACE_REFUSED];
@@ -299,8 +289,6 @@ static void note_refused(run_trace *t, const run_failed_call *f)
 	}
 }
 
-=======
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 static bool same(const char *before, const char *now)
 {
 	return !strcmp(before ? before : "", now);
@@ -315,7 +303,6 @@ static void failed(run_trace *t, run_trace_slot *s, run_failed_call *f)
 	if (counted_again(t, f) || asked_before(t, f))
 		return;
 	run_outside outside = OUTSIDE_UNKNOWN;
-<<<<<<< HEAD
 	f->one_mount = f->error == EXDEV && run_trace_one_mount(f->pid, f->path, f->path2);
 	if (!same(s->path, f->path) || !same(s->path2, f->path2))
 		t->raced = true;
@@ -323,14 +310,6 @@ static void failed(run_trace *t, run_trace_slot *s, run_failed_call *f)
 		outside = run_trace_ask(f, t->uid);
 	if (outside == OUTSIDE_REFUSED)
 		note_refused(t, f);
-=======
-	if (!same(s->path, f->path) || !same(s->path2, f->path2))
-		t->raced = true;
-	else if (!s->under_filter || !run_trace_filter_itself(t, f->pid))
-		outside = run_trace_ask(&t->asker, f, t->uid);
-	if (outside == OUTSIDE_REFUSED)
-		t->refused[f->error & 0xff] = true;
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 	else
 		t->other[f->error & 0xff] = true;
 	if (outside == OUTSIDE_ALLOWED)
@@ -379,11 +358,6 @@ void run_trace_free(run_trace *t)
 	free(t->slots);
 	t->slots = NULL;
 	t->n_slots = t->cap_slots = t->n_denials = 0;
-<<<<<<< HEAD
-=======
-	run_trace_ask_end(t->asker);
-	t->asker = NULL;
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 }
 
 /* ---- telling ---- */
@@ -454,7 +428,6 @@ static bool says(const sw_result *r, int error)
 	return memmem(r->hit.line.ptr, r->hit.line.len, words, strlen(words)) != NULL;
 }
 
-<<<<<<< HEAD
 static bool is_word_part(unsigned char c)
 {
 	return isalnum(c) || c == '_' || c >= 0x80;
@@ -474,8 +447,6 @@ static bool names(const sw_result *r, const char *word)
 	return false;
 }
 
-=======
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 /*
  * A line that says "Operation not permitted" is not the sandbox's doing where it tells of a call
  * that would fail outside as well, and all that failed like this would.
@@ -488,18 +459,12 @@ static bool refuted(const run_trace *t, const sw_result *r)
 	/* only the watched calls fail like this, and none did: the line is made up */
 	if (!t->failed[EROFS] && says(r, EROFS))
 		return true;
-<<<<<<< HEAD
 	for (size_t i = 0; i < RUN_TRACE_REFUSED && i < t->n_refused; i++) {
 		const run_trace_refused *f = &t->refused[i];
 		if (says(r, f->error) && !t->other[f->error & 0xff] &&
 		    (names(r, f->name) || names(r, f->program)))
 			return true;
 	}
-=======
-	for (int e = 1; e < 256; e++)
-		if (t->refused[e] && says(r, e))
-			return !t->other[e];
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 	return false;
 }
 

@@ -3,10 +3,6 @@
 #define SW_RUN_TRACE_H
 
 #include <limits.h>
-<<<<<<< HEAD
-=======
-#include <pthread.h>
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 #include <sys/types.h>
 
 #include "run.h"
@@ -78,13 +74,9 @@ typedef struct run_failed_call {
 	int error;
 	char path[PATH_MAX]; /* as the command sees it, absolute; or host:port; empty: none */
 	char path2[PATH_MAX];
-<<<<<<< HEAD
 	bool follow;    /* through a link at the end of `path` */
 	bool one_mount; /* both names lie on one mount of the sandbox's */
 	uid_t uid;      /* who asks: of the files' owners and rights */
-=======
-	uid_t uid; /* who asks: of the files' owners and rights */
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 	gid_t gid;
 	const char *resource_kind; /* "path", "host", "syscall" */
 	bool raw_socket;           /* one that needs a privilege anywhere */
@@ -99,7 +91,6 @@ typedef enum { OUTSIDE_UNKNOWN, OUTSIDE_REFUSED, OUTSIDE_ALLOWED } run_outside;
 /* Would the same call, by this user, outside, be let through? Changes nothing. */
 run_outside run_trace_outside(const run_failed_call *f);
 
-<<<<<<< HEAD
 /* Its parts: trace_net.c for what has no path, */
 run_outside run_trace_other_outside(const run_failed_call *f);
 /* the capability, of the user that is asked for; */
@@ -116,14 +107,6 @@ bool run_trace_mount_point(const char *path);
 /* run_trace_outside() within a second, else unknown. A process of another user than `usual` is
  * asked for as that user, where this one may. */
 run_outside run_trace_ask(run_failed_call *f, uid_t usual);
-=======
-/* Who looks: a thread, for a file system may never answer. */
-typedef struct run_asker run_asker;
-/* run_trace_outside() within a second, else unknown. *asker: NULL at first, made here. A process of
- * another user than `usual` is asked for as that user, where this one may. */
-run_outside run_trace_ask(run_asker **asker, run_failed_call *f, uid_t usual);
-void run_trace_ask_end(run_asker *asker);
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 /* The process's user, as files see it; this one's where it cannot be read. */
 uid_t run_trace_user(pid_t pid);
 
@@ -133,11 +116,7 @@ typedef struct run_trace_denial {
 	const run_call *call;
 	int error;
 	const char *resource_kind;
-<<<<<<< HEAD
 	bool raw_socket, reads, harmless;
-=======
-	bool raw_socket;
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 	char *path;
 	uint64_t count, order;
 } run_trace_denial;
@@ -159,7 +138,6 @@ typedef struct run_trace_asked {
 } run_trace_asked;
 #define RUN_TRACE_ASKED 256
 
-<<<<<<< HEAD
 /* What would fail outside as well: the words by which a message of it can be known. */
 typedef struct run_trace_refused {
 	int error;
@@ -168,8 +146,6 @@ typedef struct run_trace_refused {
 } run_trace_refused;
 #define RUN_TRACE_REFUSED 64
 
-=======
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 typedef struct run_trace {
 	bool on;
 	bool command;         /* the command runs; what the runner does is its own affair */
@@ -186,16 +162,10 @@ typedef struct run_trace {
 	size_t n_denials;
 	run_trace_asked asked[RUN_TRACE_ASKED];
 	size_t n_asked;
-<<<<<<< HEAD
 	run_trace_refused refused[RUN_TRACE_REFUSED];
 	size_t n_refused;
 	/* by error: something failed so; it would not outside, or nobody knows */
 	bool failed[256], other[256];
-=======
-	/* by error: something failed so; it would outside too; it would not, or nobody knows */
-	bool failed[256], refused[256], other[256];
-	run_asker *asker;
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 	uint64_t calls, failures, lost; /* looked at, refused, not kept */
 } run_trace;
 

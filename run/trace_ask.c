@@ -1,20 +1,11 @@
 /*
-<<<<<<< HEAD
  * As whom the host is asked. As whom the sandbox has the command run is the sandbox's doing;
  * outside it is this user. A process that has become another user since is asked for as that one.
  */
-=======
- * The host is asked by a thread of its own, for a path can lead to a file system that never
- * answers (a dead network or FUSE mount), and the deadline of the run must hold. A thread that
- * hangs is left behind; after a few nobody is asked any more.
- */
-#include <errno.h>
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-<<<<<<< HEAD
 #include <unistd.h>
 
 #include "ask.h"
@@ -30,30 +21,6 @@ typedef struct question {
 	gid_t groups[GROUPS_MAX];
 	size_t n_groups;
 } question;
-=======
-#include <time.h>
-#include <unistd.h>
-
-#include "run_internal.h"
-#include "trace.h"
-
-#define ANSWER_MS 1000
-#define HANGS_MAX 3
-#define GROUPS_MAX 256
-
-struct run_asker {
-	pthread_mutex_t lock;
-	pthread_cond_t asked, answered;
-	run_failed_call call;
-	run_outside out;
-	bool other_user, pending, left; /* left: nobody waits, the thread frees */
-	gid_t groups[GROUPS_MAX];
-	size_t n_groups;
-};
-
-/* How many were left hanging in this process: each keeps a thread. */
-static _Atomic int hanging;
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 
 /* ---- who asks ---- */
 
@@ -94,11 +61,7 @@ uid_t run_trace_user(pid_t pid)
 }
 
 /* The system calls change this thread alone, unlike the C library's functions. */
-<<<<<<< HEAD
 static run_outside ask_as(question *a)
-=======
-static run_outside ask_as(run_asker *a)
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 {
 	gid_t own[GROUPS_MAX];
 	int n_own = (int)syscall(SYS_getgroups, GROUPS_MAX, own);
@@ -116,7 +79,6 @@ static run_outside ask_as(run_asker *a)
 	return out;
 }
 
-<<<<<<< HEAD
 static void answer(void *arg)
 {
 	question *q = arg;
@@ -135,106 +97,4 @@ run_outside run_trace_ask(run_failed_call *f, uid_t usual)
 		return OUTSIDE_UNKNOWN;
 	q.call = *f;
 	return run_ask(answer, &q, sizeof q) ? q.out : OUTSIDE_UNKNOWN;
-=======
-/* ---- the thread ---- */
-
-static void destroy(run_asker *a)
-{
-	pthread_mutex_destroy(&a->lock);
-	pthread_cond_destroy(&a->asked);
-	pthread_cond_destroy(&a->answered);
-	free(a);
-}
-
-static void *answer_all(void *arg)
-{
-	run_asker *a = arg;
-	pthread_mutex_lock(&a->lock);
-	for (;;) {
-		while (!a->pending && !a->left)
-			pthread_cond_wait(&a->asked, &a->lock);
-		if (a->left)
-			break;
-		pthread_mutex_unlock(&a->lock);
-		run_outside out = a->other_user ? ask_as(a) : run_trace_outside(&a->call);
-		pthread_mutex_lock(&a->lock);
-		a->out = out;
-		a->pending = false;
-		pthread_cond_signal(&a->answered);
-	}
-	pthread_mutex_unlock(&a->lock);
-	destroy(a);
-	return NULL;
-}
-
-static run_asker *start(void)
-{
-	run_asker *a = calloc(1, sizeof *a);
-	pthread_condattr_t monotonic;
-	pthread_attr_t detached;
-	pthread_t thread;
-	if (!a)
-		return NULL;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_mutex_init(&a->lock, NULL);
-	pthread_cond_init(&a->asked, NULL);
-	pthread_cond_init(&a->answered, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	bool ok = pthread_create(&thread, &detached, answer_all, a) == 0;
-	pthread_attr_destroy(&detached);
-	if (!ok) {
-		destroy(a);
-		return NULL;
-	}
-	return a;
-}
-
-void run_trace_ask_end(run_asker *a)
-{
-	if (!a)
-		return;
-	pthread_mutex_lock(&a->lock);
-	a->left = true;
-	pthread_cond_signal(&a->asked);
-	pthread_mutex_unlock(&a->lock);
-}
-
-run_outside run_trace_ask(run_asker **asker, run_failed_call *f, uid_t usual)
-{
-	run_asker *a = *asker;
-	if (hanging >= HANGS_MAX || (!a && !(a = *asker = start())))
-		return OUTSIDE_UNKNOWN;
-	pthread_mutex_lock(&a->lock);
-	uid_t uid = 0;
-	gid_t gid = 0;
-	/* As whom the sandbox has the command run is the sandbox's doing; outside it is this user.
-	 */
-	a->other_user = !read_user(f->pid, &uid, &gid, a->groups, &a->n_groups) || uid != usual;
-	f->uid = a->other_user ? uid : geteuid();
-	f->gid = a->other_user ? gid : getegid();
-	if (a->other_user && geteuid() != 0) {
-		pthread_mutex_unlock(&a->lock);
-		return OUTSIDE_UNKNOWN;
-	}
-	a->call = *f;
-	a->pending = true;
-	pthread_cond_signal(&a->asked);
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ANSWER_MS / 1000;
-	int rc = 0;
-	while (a->pending && rc == 0)
-		rc = pthread_cond_timedwait(&a->answered, &a->lock, &until);
-	run_outside out = a->pending ? OUTSIDE_UNKNOWN : a->out;
-	if (a->pending) {
-		a->left = true;
-		*asker = NULL;
-		hanging++;
-	}
-	pthread_mutex_unlock(&a->lock);
-	return out;
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 }

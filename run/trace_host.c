@@ -9,10 +9,6 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/magic.h>
-<<<<<<< HEAD
-=======
-#include <sched.h>
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +57,6 @@ static bool parent_writable(const char *path)
 	return parent_of(path, parent, sizeof parent) && may(parent, W_OK | X_OK);
 }
 
-<<<<<<< HEAD
 static bool empty(const char *folder)
 {
 	DIR *d = opendir(folder);
@@ -88,11 +83,6 @@ static bool wrong_kind(const run_failed_call *f, const struct stat *st)
 /* Removing or renaming: in a sticky folder only one's own. */
 static bool removable(const run_failed_call *f, const char *path)
 {
-=======
-/* Removing or renaming: in a sticky folder only one's own. */
-static bool removable(const run_failed_call *f, const char *path)
-{
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 	char parent[PATH_MAX];
 	struct stat dir, file;
 	if (!parent_of(path, parent, sizeof parent) || stat(parent, &dir) || !exists(path, &file))
@@ -145,7 +135,6 @@ static bool means_something_else(const char *path)
 
 /* Append-only and immutable files, and folders like that, refuse everybody. */
 static bool attribute_refuses(const char *path)
-<<<<<<< HEAD
 {
 	struct statx sx;
 	char parent[PATH_MAX];
@@ -166,51 +155,6 @@ static bool made_by_kernel(const char *path)
 	char parent[PATH_MAX];
 	struct statfs v;
 	if (statfs(path, &v) && (!parent_of(path, parent, sizeof parent) || statfs(parent, &v)))
-=======
-{
-	struct statx sx;
-	char parent[PATH_MAX];
-	const uint64_t bits = STATX_ATTR_APPEND | STATX_ATTR_IMMUTABLE;
-	if (statx(AT_FDCWD, path, 0, STATX_TYPE, &sx) == 0 && (sx.stx_attributes & bits))
-		return true;
-	return parent_of(path, parent, sizeof parent) &&
-	       statx(AT_FDCWD, parent, 0, STATX_TYPE, &sx) == 0 && (sx.stx_attributes & bits);
-}
-
-/* The kernel's own trees answer each file in its own way, whatever its modes say. */
-static bool made_by_kernel(const char *path)
-{
-	static const long kinds[] = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,    CGROUP_SUPER_MAGIC,
-	                             CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC,  TRACEFS_MAGIC,
-	                             SECURITYFS_MAGIC,    BPF_FS_MAGIC,   SELINUX_MAGIC,
-	                             BINFMTFS_MAGIC,      PSTOREFS_MAGIC, EFIVARFS_MAGIC};
-	char parent[PATH_MAX];
-	struct statfs v;
-	if (statfs(path, &v) && (!parent_of(path, parent, sizeof parent) || statfs(parent, &v)))
-		return false;
-	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-		if ((long)v.f_type == kinds[i])
-			return true;
-	return false;
-}
-
-static bool sysctl_on(const char *path)
-{
-	char *text;
-	size_t n;
-	if (sw_read_file(path, 64, &text, &n, NULL))
-		return false;
-	bool on = atol(text) > 0;
-	free(text);
-	return on;
-}
-
-static bool has_capability(const run_failed_call *f, int cap)
-{
-	struct __user_cap_header_struct h = {_LINUX_CAPABILITY_VERSION_3, 0};
-	struct __user_cap_data_struct d[2];
-	if (f->uid != geteuid() || syscall(SYS_capget, &h, d))
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 		return false;
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
 		if ((long)v.f_type == kinds[i])
@@ -244,16 +188,6 @@ static int wanted_rights(uint64_t flags)
 	int mode = (int)(flags & O_ACCMODE);
 	int want = mode == O_RDONLY ? R_OK : mode == O_WRONLY ? W_OK : R_OK | W_OK;
 	return flags & O_TRUNC ? want | W_OK : want;
-}
-
-/* fs.protected_regular: in a shared folder O_CREAT opens only one's own. */
-static bool protected_file(const run_failed_call *f, const struct stat *st)
-{
-	char parent[PATH_MAX];
-	struct stat dir;
-	return parent_of(f->path, parent, sizeof parent) && stat(parent, &dir) == 0 &&
-	       (dir.st_mode & S_ISVTX) && (dir.st_mode & (S_IWOTH | S_IWGRP)) &&
-	       st->st_uid != f->uid && st->st_uid != dir.st_uid;
 }
 
 static run_outside open_outside(const run_failed_call *f, uint64_t flags)
@@ -302,20 +236,12 @@ static run_outside owner_outside(const run_failed_call *f)
 	struct stat st;
 	if (!looked_at(f, &st) || read_only_fs(f->path))
 		return OUTSIDE_REFUSED;
-<<<<<<< HEAD
 	if (run_trace_capability(f, CAP_CHOWN))
-=======
-	if (has_capability(f, CAP_CHOWN))
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 		return OUTSIDE_ALLOWED;
 	uid_t owner = (uid_t)f->args[f->call->extra];
 	gid_t group = (gid_t)f->args[f->call->extra + 1];
 	bool keeps = owner == (uid_t)-1 || owner == st.st_uid;
-<<<<<<< HEAD
 	return answer(st.st_uid == f->uid && keeps && (group == (gid_t)-1 || in_group(f, group)));
-=======
-	return answer(st.st_uid == f->uid && keeps && (group == (gid_t)-1 || group == f->gid));
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 }
 
 static run_outside attributes_outside(const run_failed_call *f)
@@ -345,46 +271,8 @@ static run_outside move_outside(const run_failed_call *f)
 		return OUTSIDE_REFUSED;
 	if (a.st_dev != b.st_dev) /* it would be EXDEV outside too */
 		return OUTSIDE_REFUSED;
-<<<<<<< HEAD
 	/* a folder that moves has its ".." written */
 	if (S_ISDIR(st.st_mode) && !same_folder(&a, &b) && !may(f->path, W_OK))
-=======
-	if (f->call->kind == CALL_LINK) {
-		bool plain = S_ISREG(st.st_mode) && !(st.st_mode & S_ISUID) &&
-		             (st.st_mode & (S_ISGID | S_IXGRP)) != (S_ISGID | S_IXGRP);
-		bool own = st.st_uid == f->uid || has_capability(f, CAP_FOWNER);
-		/* fs.protected_hardlinks */
-		if (S_ISDIR(st.st_mode) || (!own && sysctl_on("/proc/sys/fs/protected_hardlinks") &&
-		                            !(plain && may(f->path, R_OK | W_OK))))
-			return OUTSIDE_REFUSED;
-		return answer(!exists(f->path2, &st) && may(to, W_OK | X_OK));
-	}
-	return answer(removable(f, f->path) && may(to, W_OK | X_OK) &&
-	              (!exists(f->path2, &st) || removable(f, f->path2)));
-}
-
-/* A datagram socket's connect() sends nothing and still needs a route. */
-static run_outside route_outside(const run_failed_call *f)
-{
-	char host[128];
-	const char *colon = strrchr(f->path, ':');
-	if (!colon || (size_t)(colon - f->path) >= sizeof host)
-		return OUTSIDE_UNKNOWN;
-	bool v6 = f->path[0] == '[';
-	size_t n = (size_t)(colon - f->path) - (v6 ? 2 : 0);
-	memcpy(host, f->path + (v6 ? 1 : 0), n);
-	host[n] = '\0';
-	int port = atoi(colon + 1);
-	struct sockaddr_in v4 = {.sin_family = AF_INET,
-	                         .sin_port = htons((uint16_t)(port ? port : 9))};
-	struct sockaddr_in6 six = {.sin6_family = AF_INET6,
-	                           .sin6_port = htons((uint16_t)(port ? port : 9))};
-	if (v6 ? inet_pton(AF_INET6, host, &six.sin6_addr) != 1
-	       : inet_pton(AF_INET, host, &v4.sin_addr) != 1)
-		return OUTSIDE_UNKNOWN;
-	int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 		return OUTSIDE_REFUSED;
 	if (exists(f->path2, &b) && f->call->kind == CALL_RENAME && S_ISDIR(b.st_mode) &&
 	    !empty(f->path2))
@@ -407,7 +295,6 @@ static run_outside route_outside(const run_failed_call *f)
 static run_outside exec_outside(const char *path, int depth)
 {
 	struct stat st;
-<<<<<<< HEAD
 	struct statvfs v;
 	char head[256] = "";
 	if (depth > 4 || stat(path, &st) || !S_ISREG(st.st_mode) || !may(path, X_OK) ||
@@ -415,32 +302,6 @@ static run_outside exec_outside(const char *path, int depth)
 		return OUTSIDE_REFUSED;
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head - 1);
-=======
-	if (f->path[0] == '/')
-		return answer(!exists(f->path, &st) && parent_writable(f->path));
-	const char *colon = strrchr(f->path, ':');
-	if (!colon)
-		return OUTSIDE_UNKNOWN;
-	int port = atoi(colon + 1);
-	if (port == 0 || port >= 1024 || has_capability(f, CAP_NET_BIND_SERVICE))
-		return OUTSIDE_ALLOWED;
-	char *text;
-	size_t n;
-	long first = 1024;
-	if (sw_read_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", 64, &text, &n, NULL) ==
-	    0) {
-		char number[16] = "";
-		memcpy(number, text, n < 15 ? n : 15);
-		first = atol(number);
-		free(text);
-	}
-	return answer(port >= first);
-}
-
-static run_outside socket_outside(const run_failed_call *f)
-{
-	int fd = socket((int)f->args[0], (int)f->args[1] | SOCK_CLOEXEC, (int)f->args[2]);
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 	if (fd >= 0)
 		close(fd);
 	if (n < 2 || head[0] != '#' || head[1] != '!')
@@ -466,26 +327,6 @@ static bool kernel_file_outside(const run_failed_call *f, run_outside *out)
 	return true;
 }
 
-/* A script is as good as its interpreter. */
-static run_outside exec_outside(const char *path, int depth)
-{
-	struct stat st;
-	struct statvfs v;
-	char head[256] = "";
-	if (depth > 4 || stat(path, &st) || !S_ISREG(st.st_mode) || !may(path, X_OK) ||
-	    statvfs(path, &v) || (v.f_flag & ST_NOEXEC))
-		return OUTSIDE_REFUSED;
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head - 1);
-	if (fd >= 0)
-		close(fd);
-	if (n < 2 || head[0] != '#' || head[1] != '!')
-		return OUTSIDE_ALLOWED;
-	char *word = head + 2 + strspn(head + 2, " \t");
-	word[strcspn(word, " \t\n")] = '\0';
-	return word[0] == '/' ? exec_outside(word, depth + 1) : OUTSIDE_UNKNOWN;
-}
-
 static run_outside path_outside(const run_failed_call *f)
 {
 	struct stat st;
@@ -495,15 +336,10 @@ static run_outside path_outside(const run_failed_call *f)
 		return out;
 	if (f->error == EPERM && attribute_refuses(f->path))
 		return OUTSIDE_UNKNOWN;
-<<<<<<< HEAD
 	/* what is a mount point outside as well is as busy there */
 	if (f->error == EBUSY &&
 	    (run_trace_mount_point(f->path) || (f->path2[0] && run_trace_mount_point(f->path2))))
 		return OUTSIDE_REFUSED;
-=======
-	if (f->error == EPERM && (attribute_refuses(f->path) || made_by_kernel(f->path)))
-		return OUTSIDE_UNKNOWN;
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 	switch (c->kind) {
 	case CALL_OPEN:
 	case CALL_OPENAT2:
@@ -513,11 +349,7 @@ static run_outside path_outside(const run_failed_call *f)
 		if ((f->args[c->extra] & S_IFMT) == S_IFDIR)
 			return OUTSIDE_REFUSED;
 		if ((S_ISCHR(f->args[c->extra]) || S_ISBLK(f->args[c->extra])) &&
-<<<<<<< HEAD
 		    !run_trace_capability(f, CAP_MKNOD))
-=======
-		    !has_capability(f, CAP_MKNOD))
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 			return OUTSIDE_REFUSED;
 		return answer(!exists(f->path, &st) && parent_writable(f->path));
 	case CALL_BIND:
@@ -538,11 +370,7 @@ static run_outside path_outside(const run_failed_call *f)
 	case CALL_WRITE_PATH:
 		return answer(may(f->path, W_OK));
 	case CALL_XATTR: /* each kind of attribute has rules of its own, and they say EPERM */
-<<<<<<< HEAD
 		return f->error == EPERM ? OUTSIDE_UNKNOWN : answer(may(f->path, W_OK));
-=======
-		return f->error == EPERM ? OUTSIDE_UNKNOWN : attributes_outside(f);
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 	case CALL_FLAGS:
 		return f->error == EPERM ? OUTSIDE_UNKNOWN : attributes_outside(f);
 	case CALL_EXEC:
@@ -555,32 +383,8 @@ static run_outside path_outside(const run_failed_call *f)
 /* There is no such file outside; but a mode is no sandbox. */
 static run_outside inside_only(const run_failed_call *f)
 {
-<<<<<<< HEAD
 	if (f->error ==
 	    EROFS) /* what hides the host's file is the sandbox's, and it may not be written */
-=======
-	if (f->error == ENOSYS)
-		return OUTSIDE_UNKNOWN; /* an old kernel says the same */
-	switch (f->call->kind) {
-	case CALL_CONNECT:
-		/* EPERM: its other end does not want this one */
-		if (f->path[0] == '/')
-			return means_something_else(f->path) || f->error == EPERM
-			           ? OUTSIDE_UNKNOWN
-			           : answer(may(f->path, W_OK));
-		return f->path[0] ? route_outside(f) : OUTSIDE_UNKNOWN;
-	case CALL_BIND:
-		return f->path[0] ? bind_outside(f) : OUTSIDE_UNKNOWN;
-	case CALL_SOCKET:
-		return socket_outside(f);
-	case CALL_UNSHARE:
-		return unshare_outside(f);
-	case CALL_PRIVILEGE:
-		return answer(has_capability(f, f->call->capability));
-	case CALL_ASK:
-		return OUTSIDE_UNKNOWN;
-	default:
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 		return path_outside(f);
 	bool opens = f->call->kind == CALL_OPEN && f->error == EACCES;
 	uint64_t flags = opens && f->call->extra >= 0 ? f->args[f->call->extra] : O_WRONLY;

@@ -76,7 +76,6 @@ static void absolute(const run_failed_call *f, int dirfd, int path, char *out, s
 		snprintf(out, n, "%s", start);
 	else if (snprintf(out, n, "%s/%s", strcmp(start, "/") ? start : "", rest) >= (int)n)
 		out[0] = '\0'; /* half a name is another one */
-<<<<<<< HEAD
 }
 
 /* Of sendmsg() and sendmmsg() the address stands in the first header. */
@@ -94,8 +93,6 @@ static bool address_place(const run_failed_call *f, uint64_t *from, uint64_t *n)
 	*from = (uint64_t)(uintptr_t)h.msg_name;
 	*n = h.msg_namelen;
 	return true;
-=======
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 }
 
 static void address(run_failed_call *f)

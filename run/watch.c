@@ -113,13 +113,9 @@ static void traced_stop(run_watch *w, pid_t pid, int sig, int event)
 	if (event == PTRACE_EVENT_SECCOMP) {
 		ends = run_trace_begin(w->trace, pid);
 	} else if (event == PTRACE_EVENT_EXEC) {
-<<<<<<< HEAD
 		/* runners that are only traced may start helpers and themselves again */
 		bool first = executes_command(w, pid) && !w->seen &&
 		             (w->proves || run_other_program_runs(pid, w->program, 0));
-=======
-		bool first = !w->seen && run_other_program_runs(pid, w->program, 0);
->>>>>>> 9c9b7bc8550450b8f64fe7aaa8a22147e7f95326
 		w->seen |= first;
 		run_trace_executed(w->trace, pid, first);
 	} else if (event == PTRACE_EVENT_STOP) {
