@@ -7,6 +7,9 @@
  * of the rounds counts. Prints one tab-separated row: input, size, signatures,
  * method, GB/s, ratio to a memchr newline count of the same bytes.
  */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
 #include "core.h"
 
 #include <inttypes.h>
