@@ -442,12 +442,29 @@ static void search_anchor(anchor_search *s, int32_t i)
 	}
 }
 
-static uint64_t hash_text(const char *z)
+static uint64_t hash_text(const char *z, uint64_t factor)
 {
 	uint64_t h = 14695981039346656037u;
 	for (; *z; z++)
-		h = (h ^ (unsigned char)*z) * 1099511628211u;
+		h = (h ^ (unsigned char)*z) * factor;
 	return h;
+}
+
+/* Letters by how common they are in logs; what is not among them is rarer. */
+static uint32_t rarest_byte(const char *p, uint32_t n)
+{
+	static const char common[] = " etaoinsrlcdupmhgf/.b:wvyk-x";
+	uint32_t best = 0;
+	size_t best_rank = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const char *k = p[i] ? strchr(common, p[i]) : NULL;
+		size_t rank = k ? (size_t)(k - common) : sizeof(common);
+		if (rank > best_rank) {
+			best = i;
+			best_rank = rank;
+		}
+	}
+	return best;
 }
 
 static void find_anchor(compiler *c, int32_t root)
@@ -465,9 +482,12 @@ static void find_anchor(compiler *c, int32_t root)
 		re->has_anchor = true;
 		re->anchor = in->x;
 		re->anchor_len = in->y;
+		re->anchor_rare = rarest_byte(re->text + in->x, in->y);
 		re->anchor_next = i + 1;
 		re->anchor_source = c->t->nodes[s.node].source;
-		re->anchor_hash = hash_text(re->source + re->anchor_source) ^ re->flags;
+		const char *rest = re->source + re->anchor_source;
+		re->anchor_hash = hash_text(rest, 1099511628211u) ^ re->flags;
+		re->anchor_hash_2 = hash_text(rest, 6364136223846793005u);
 		return;
 	}
 }
@@ -502,6 +522,7 @@ sw_regex *sw_regex_new(const char *pattern, unsigned flags, sw_regex_error *err)
 		(void)emit(&c, RX_OP_MATCH, root);
 		lengths(&t, root, &re->min_length, &max);
 		re->nullable = re->min_length == 0;
+		re->start_any = edge(&t, root, false, false, &re->start);
 		re->first_any = edge(&t, root, false, true, &re->first);
 		if (!c.failed)
 			find_anchor(&c, root);

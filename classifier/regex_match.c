@@ -243,7 +243,8 @@ static size_t run_end(sw_regex_work *w, const sw_regex *re, const rx_insn *in, s
 	return r->end < most ? r->end : most;
 }
 
-static bool simple_step(const sw_regex_work *w, const sw_regex *re, const rx_insn *in, size_t *pos)
+static inline bool simple_step(const sw_regex_work *w, const sw_regex *re, const rx_insn *in,
+                               size_t *pos)
 {
 	size_t p = *pos;
 	switch (in->op) {
@@ -258,7 +259,8 @@ static bool simple_step(const sw_regex_work *w, const sw_regex *re, const rx_ins
 		*pos = p + 1;
 		return true;
 	case RX_OP_STRING:
-		if (in->y > w->n - p || memcmp(w->s + p, re->text + in->x, in->y) != 0)
+		if (in->y > w->n - p || w->s[p] != re->text[in->x] ||
+		    memcmp(w->s + p, re->text + in->x, in->y) != 0)
 			return false;
 		*pos = p + in->y;
 		return true;
@@ -497,22 +499,35 @@ done:
 
 /* ---- where it may begin ---- */
 
+/* The anchor at or after `from`, or SIZE_MAX. memmem() costs more to set up than most lines have.
+ */
+static size_t next_anchor(sw_regex_work *w, const sw_regex *re, size_t from)
+{
+	const char *text = re->text + re->anchor;
+	for (size_t at = from + re->anchor_rare; at < w->n; at++) {
+		const char *hit = memchr(w->s + at, text[re->anchor_rare], w->n - at);
+		w->steps++;
+		if (!hit)
+			return SIZE_MAX;
+		at = (size_t)(hit - w->s);
+		if (at - re->anchor_rare + re->anchor_len > w->n)
+			return SIZE_MAX;
+		if (memcmp(hit - re->anchor_rare, text, re->anchor_len) == 0)
+			return at - re->anchor_rare;
+	}
+	return SIZE_MAX;
+}
+
 /* Finds where the anchor stands and everything after it fits; shared by all patterns that go on
  * alike. */
 static const anchor *anchor_of(sw_regex_work *w, const sw_regex *re)
 {
 	anchor *a = &w->anchors[(re->anchor_hash ^ re->anchor_hash >> 32) % ANCHORS];
-	if (a->line == w->line && a->s == w->s && a->len == w->n && a->hash == re->anchor_hash &&
-	    strcmp(a->re->source + a->re->anchor_source, re->source + re->anchor_source) == 0)
+	if (a->line == w->line && a->hash == re->anchor_hash && a->s == w->s && a->len == w->n &&
+	    a->re->anchor_hash_2 == re->anchor_hash_2)
 		return a;
 	*a = (anchor){.line = w->line, .hash = re->anchor_hash, .s = w->s, .len = w->n, .re = re};
-	const char *text = re->text + re->anchor;
-	for (size_t at = 0; at < w->n;) {
-		const char *hit = memmem(w->s + at, w->n - at, text, re->anchor_len);
-		w->steps++;
-		if (!hit)
-			break;
-		at = (size_t)(hit - w->s);
+	for (size_t at = 0; (at = next_anchor(w, re, at)) != SIZE_MAX; at++) {
 		if (run_from(w, re, re->anchor_next, at + re->anchor_len)) {
 			forget(w);
 			if (a->n == ANCHOR_HITS) {
@@ -521,7 +536,6 @@ static const anchor *anchor_of(sw_regex_work *w, const sw_regex *re)
 			}
 			a->at[a->n++] = at;
 		}
-		at++;
 	}
 	return a;
 }
@@ -553,6 +567,12 @@ static bool narrow(sw_regex_work *w, const sw_regex *re, size_t *low, size_t *hi
 	return true;
 }
 
+/* Whether a match may begin at byte 0. */
+static bool begins(const sw_regex *re, const char *folded, size_t n)
+{
+	return re->start_any || (n && rx_in(&re->start, (unsigned char)folded[0]));
+}
+
 int sw_regex_match(const sw_regex *re, sw_regex_work *w, const char *folded, size_t n,
                    sw_regex_spans *spans)
 {
@@ -560,7 +580,8 @@ int sw_regex_match(const sw_regex *re, sw_regex_work *w, const char *folded, siz
 	w->n = n;
 	w->no_memory = false;
 	w->n_frames = 0;
-	if (n < re->min_length)
+	if (n < re->min_length ||
+	    (re->flags & (SW_REGEX_ANCHORED | SW_REGEX_WHOLE) && !begins(re, folded, n)))
 		return 0;
 	if (!grow((void **)&w->columns, &w->n_columns, re->n_memos + 1, sizeof(column),
 	          &w->no_memory) ||
@@ -577,6 +598,8 @@ int sw_regex_match(const sw_regex *re, sw_regex_work *w, const char *folded, siz
 	if (high > n - re->min_length)
 		high = n - re->min_length;
 	for (size_t at = low; at <= high; at++) {
+		if (at == 0 && !begins(re, folded, n))
+			continue;
 		if (at > 0 && !re->first_any) {
 			size_t from = at;
 			while (at <= high && at < n &&

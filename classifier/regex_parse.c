@@ -307,11 +307,23 @@ static int32_t parse_class(parser *s)
 
 /* ---- items ---- */
 
+/* Most of a pattern is plain text: its sets are found without a search. */
 static int32_t byte_node(parser *s, unsigned char c, const char *at)
 {
-	rx_set set = {{0}};
-	put(&set, c);
-	return set_node(s, &set, false, at);
+	rx_tree *t = s->t;
+	c = c >= 'A' && c <= 'Z' ? (unsigned char)(c + 32) : c;
+	if (!t->of_byte[c]) {
+		rx_set set = {{0}};
+		put(&set, c);
+		int32_t id = rx_set_add(t, &set);
+		if (id < 0)
+			return refuse(s, at, "too many different classes");
+		t->of_byte[c] = (uint16_t)(id + 1);
+	}
+	int32_t node = add_node(s, RX_SET, at);
+	if (node >= 0)
+		t->nodes[node].set = (uint16_t)(t->of_byte[c] - 1);
+	return node;
 }
 
 static int32_t parse_escape(parser *s)

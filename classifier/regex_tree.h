@@ -50,6 +50,7 @@ typedef struct rx_tree {
 	int32_t n_nodes, cap_nodes;
 	rx_set *sets;
 	uint32_t n_sets, cap_sets;
+	uint16_t of_byte[256]; /* the set of this byte alone and one more, 0: none yet */
 	sw_regex_error error;
 } rx_tree;
 
@@ -97,15 +98,16 @@ struct sw_regex {
 	unsigned flags;
 	bool nullable;
 	uint32_t min_length;
-	/* where a match may begin, but for byte 0 */
-	rx_set first;
-	bool first_any;
+	/* how a match may begin at byte 0, and behind it, where no ^ holds */
+	rx_set start, first;
+	bool start_any, first_any;
 	/* A string that every match holds, what stands before it, and how the pattern goes on. */
 	bool has_anchor;
 	uint32_t anchor, anchor_len; /* in text */
+	uint32_t anchor_rare;        /* offset of its rarest byte, which is looked for */
 	uint32_t anchor_next;        /* instruction after it */
 	size_t anchor_source;        /* byte of the source from which on it is the same */
-	uint64_t anchor_hash;
+	uint64_t anchor_hash, anchor_hash_2; /* of the source from there on, in two ways */
 	uint32_t head_min, head_max;
 	rx_set head_last;
 	bool head_any; /* head_last says nothing */
