@@ -353,8 +353,9 @@ static int add_prefixes(builder *b, const sw_pack_def *d)
 	return 0;
 }
 
-/* Collects the definitions of a backend and what they extend, in matching order. */
-static int collect(builder *b, const char *backend)
+/* Collects the definitions of a backend and what they extend, in matching order. origin: of the
+ * pack that extends it. */
+static int collect(builder *b, const char *backend, const char *origin)
 {
 	for (size_t i = 0; i < b->n_visited; i++)
 		if (strcmp(b->visited[i], backend) == 0)
@@ -375,12 +376,12 @@ static int collect(builder *b, const char *backend)
 	size_t last = b->n_own;
 	if (first == last && strcmp(backend, COMMON) != 0) {
 		sw_error_set(b->err, SW_ENOTFOUND, "no pack for backend \"%.64s\"", backend);
-		return sw_error_more(b->err, NULL, NULL,
+		return sw_error_more(b->err, origin, NULL,
 		                     "`sandwitness signatures list` shows the backends known");
 	}
 	for (size_t i = first; i < last; i++) {
 		for (uint16_t k = 0; k < b->own[i]->n_extends; k++) {
-			int rc = collect(b, b->own[i]->extends[k]);
+			int rc = collect(b, b->own[i]->extends[k], b->own[i]->origin);
 			if (rc)
 				return rc;
 		}
@@ -481,9 +482,9 @@ static uint32_t most_sigs(const builder *b)
 static int fill(builder *b)
 {
 	sw_pack *pack = b->pack;
-	int rc = collect(b, pack->backend);
+	int rc = collect(b, pack->backend, NULL);
 	if (!rc && strcmp(pack->backend, COMMON) != 0)
-		rc = collect(b, COMMON);
+		rc = collect(b, COMMON, NULL);
 	if (rc)
 		return rc;
 	pack->sigs = calloc(most_sigs(b) + 1u, sizeof(*pack->sigs));

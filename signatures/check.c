@@ -403,6 +403,65 @@ static void check_id(checker *c, size_t file, size_t at)
 	}
 }
 
+static bool has_backend(const checker *c, const char *backend)
+{
+	for (size_t f = 0; f < c->set.n_defs; f++)
+		if (strcmp(c->set.defs[f]->backend, backend) == 0)
+			return true;
+	return false;
+}
+
+/* Whether what `from` extends leads to `to`. seen: by definition, so that each is asked once. */
+static bool leads_to(const checker *c, const char *from, const char *to, bool *seen)
+{
+	for (size_t f = 0; f < c->set.n_defs; f++) {
+		const sw_pack_def *d = c->set.defs[f];
+		if (seen[f] || strcmp(d->backend, from) != 0)
+			continue;
+		seen[f] = true;
+		for (uint16_t i = 0; i < d->n_extends; i++)
+			if (strcmp(d->extends[i], to) == 0 || leads_to(c, d->extends[i], to, seen))
+				return true;
+	}
+	return false;
+}
+
+static bool in_circle(const checker *c, const char *from, const char *to)
+{
+	bool *seen = calloc(c->set.n_defs + 1, sizeof(*seen));
+	bool yes = seen && leads_to(c, from, to, seen);
+	free(seen);
+	return yes;
+}
+
+static void check_extends(checker *c, const sw_pack_def *def)
+{
+	for (uint16_t i = 0; i < def->n_extends; i++) {
+		const char *other = def->extends[i];
+		if (!has_backend(c, other))
+			problem(c, NULL, def->origin,
+			        "`sandwitness signatures list` shows the backends",
+			        "extends: no pack for backend %.100s", other);
+		else if (strcmp(other, def->backend) == 0)
+			problem(c, NULL, def->origin, "leave it out", "extends: the pack itself");
+		else if (in_circle(c, other, def->backend))
+			problem(c, NULL, def->origin, "leave one of them out",
+			        "extends: %.100s extends %.100s in turn", other, def->backend);
+	}
+}
+
+static void check_prefixes(checker *c, const sw_pack_def *def)
+{
+	for (uint16_t i = 0; i < def->n_prefix_regexes; i++) {
+		sw_regex *re = sw_regex_new(def->prefix_regexes[i], SW_REGEX_ANCHORED, NULL);
+		if (!re || sw_regex_matches_empty(re))
+			problem(c, NULL, def->origin, "require some text",
+			        "prefix_regexes: \"%.100s\" %s", def->prefix_regexes[i],
+			        re ? "can match the empty string" : "does not compile");
+		sw_regex_free(re);
+	}
+}
+
 static void check_adjusts(checker *c, const sw_pack_def *def)
 {
 	for (uint16_t k = 0; k < def->n_adjusts; k++) {
@@ -413,9 +472,13 @@ static void check_adjusts(checker *c, const sw_pack_def *def)
 			for (uint16_t i = 0; i < c->set.defs[f]->n_sigs && !found; i++)
 				found = star ? strncmp(c->set.defs[f]->sigs[i].id, id, n - 1) == 0
 				             : strcmp(c->set.defs[f]->sigs[i].id, id) == 0;
+		const sw_adjust_def *a = &def->adjusts[k];
 		if (!found)
 			problem(c, NULL, def->origin, NULL, "adjust: no signature is called %.100s",
 			        id);
+		else if (!a->disable && a->decides < 0 && a->confidence < 0)
+			problem(c, NULL, def->origin, "say decides, confidence or disable",
+			        "adjust: nothing is changed of %.100s", id);
 	}
 }
 
@@ -495,6 +558,8 @@ int sw_check_packs(const sw_pack_file *files, size_t n, const sw_pack_file *othe
 		const sw_pack_def *def = files[f].def;
 		report->files++;
 		check_adjusts(&c, def);
+		check_extends(&c, def);
+		check_prefixes(&c, def);
 		for (uint16_t i = 0; i < def->n_sigs; i++) {
 			const sw_sig_def *sig = &def->sigs[i];
 			report->signatures++;
