@@ -6,6 +6,7 @@
 
 #define CODE_MAX 20000
 #define ANCHOR_MIN 4
+#define NEEDLE_MIN 3
 #define LOOK_MAX 1000 /* instructions of a look-around, which recurses */
 
 typedef struct compiler {
@@ -296,6 +297,21 @@ static int byte_of(const rx_tree *t, int32_t i)
 	return i >= 0 && t->nodes[i].kind == RX_SET ? rx_single(&t->sets[t->nodes[i].set]) : -1;
 }
 
+static bool room_for_text(compiler *c, uint32_t n)
+{
+	sw_regex *re = c->re;
+	if (!c->failed && re->n_text + n > re->cap_text) {
+		uint32_t cap = re->cap_text * 2 + n + 64;
+		char *p = realloc(re->text, cap);
+		if (p) {
+			re->text = p;
+			re->cap_text = cap;
+		}
+		c->failed |= !p;
+	}
+	return !c->failed;
+}
+
 /* A string from here on, as long as it goes: the number of nodes it takes. */
 static uint32_t emit_string(compiler *c, int32_t i)
 {
@@ -306,16 +322,7 @@ static uint32_t emit_string(compiler *c, int32_t i)
 	if (n < 2)
 		return 0;
 	uint32_t at = emit(c, RX_OP_STRING, i);
-	if (!c->failed && re->n_text + n > re->cap_text) {
-		uint32_t cap = re->cap_text * 2 + n + 64;
-		char *p = realloc(re->text, cap);
-		if (p) {
-			re->text = p;
-			re->cap_text = cap;
-		}
-		c->failed |= !p;
-	}
-	if (c->failed)
+	if (!room_for_text(c, n))
 		return n;
 	re->code[at].x = re->n_text;
 	re->code[at].y = n;
@@ -480,15 +487,72 @@ static void find_anchor(compiler *c, int32_t root)
 		if (in->op != RX_OP_STRING || in->min != (uint32_t)s.node)
 			continue;
 		re->has_anchor = true;
-		re->anchor = in->x;
-		re->anchor_len = in->y;
-		re->anchor_rare = rarest_byte(re->text + in->x, in->y);
+		re->anchor = (rx_needle){in->x, in->y, rarest_byte(re->text + in->x, in->y)};
 		re->anchor_next = i + 1;
 		re->anchor_source = c->t->nodes[s.node].source;
 		const char *rest = re->source + re->anchor_source;
 		re->anchor_hash = hash_text(rest, 1099511628211u) ^ re->flags;
 		re->anchor_hash_2 = hash_text(rest, 6364136223846793005u);
 		return;
+	}
+}
+
+/* ---- needles ---- */
+
+typedef struct choice {
+	uint32_t n, shortest; /* n 0: nothing is known */
+	struct {
+		int32_t node;
+		uint32_t len;
+	} s[RX_NEEDLES];
+} choice;
+
+/* Strings of which every match of the part holds one: the longest there are. */
+static choice required(const rx_tree *t, int32_t i)
+{
+	const rx_node *n = &t->nodes[i];
+	choice best = {0};
+	if (n->kind == RX_GROUP || (n->kind == RX_REPEAT && n->min))
+		return required(t, n->child);
+	if (n->kind == RX_SET && byte_of(t, i) >= 0)
+		return (choice){1, 1, {{i, 1}}};
+	for (int32_t k = n->child; n->kind == RX_ALT && k >= 0; k = t->nodes[k].next) {
+		choice c = required(t, k);
+		if (!c.n || best.n + c.n > RX_NEEDLES)
+			return (choice){0};
+		memcpy(best.s + best.n, c.s, c.n * sizeof(c.s[0]));
+		best.shortest = best.n && best.shortest < c.shortest ? best.shortest : c.shortest;
+		best.n += c.n;
+	}
+	for (int32_t k = n->child; n->kind == RX_CAT && k >= 0;) {
+		uint32_t bytes = 0;
+		int32_t from = k;
+		for (; byte_of(t, k) >= 0; k = t->nodes[k].next)
+			bytes++;
+		choice c = bytes ? (choice){1, bytes, {{from, bytes}}} : required(t, k);
+		if (c.n && c.shortest > best.shortest)
+			best = c;
+		if (!bytes)
+			k = t->nodes[k].next;
+	}
+	return best;
+}
+
+static void find_needles(compiler *c, int32_t root)
+{
+	sw_regex *re = c->re;
+	if (re->has_anchor)
+		return;
+	choice found = required(c->t, root);
+	if (found.shortest < NEEDLE_MIN)
+		return;
+	for (uint32_t i = 0; i < found.n && room_for_text(c, found.s[i].len); i++) {
+		rx_needle *needle = &re->needles[re->n_needles++];
+		int32_t node = found.s[i].node;
+		*needle = (rx_needle){re->n_text, found.s[i].len, 0};
+		for (uint32_t k = 0; k < needle->len; k++, node = c->t->nodes[node].next)
+			re->text[re->n_text++] = (char)byte_of(c->t, node);
+		needle->rare = rarest_byte(re->text + needle->at, needle->len);
 	}
 }
 
@@ -526,6 +590,8 @@ sw_regex *sw_regex_new(const char *pattern, unsigned flags, sw_regex_error *err)
 		re->first_any = edge(&t, root, false, true, &re->first);
 		if (!c.failed)
 			find_anchor(&c, root);
+		if (!c.failed)
+			find_needles(&c, root);
 		number_memos(re);
 		re->sets = t.sets;
 		t.sets = NULL;

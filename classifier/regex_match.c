@@ -454,6 +454,16 @@ static bool run_from(sw_regex_work *w, const sw_regex *re, uint32_t pc, size_t p
 		const rx_insn *in = &re->code[pc];
 		bool ok = true;
 		switch (in->op) {
+		case RX_OP_CHAR: /* as in simple_step(), which would be a second switch */
+			ok = pos < w->n && (unsigned char)w->s[pos] == in->x;
+			pos++;
+			pc++;
+			break;
+		case RX_OP_IN:
+			ok = pos < w->n && rx_in(&re->sets[in->set], (unsigned char)w->s[pos]);
+			pos++;
+			pc++;
+			break;
 		case RX_OP_MATCH:
 			yes = !(re->flags & SW_REGEX_WHOLE) || pos == w->n;
 			if (yes)
@@ -499,23 +509,33 @@ done:
 
 /* ---- where it may begin ---- */
 
-/* The anchor at or after `from`, or SIZE_MAX. memmem() costs more to set up than most lines have.
+/* The string at or after `from`, or SIZE_MAX. memmem() costs more to set up than most lines have.
  */
-static size_t next_anchor(sw_regex_work *w, const sw_regex *re, size_t from)
+static size_t next_needle(sw_regex_work *w, const sw_regex *re, const rx_needle *needle,
+                          size_t from)
 {
-	const char *text = re->text + re->anchor;
-	for (size_t at = from + re->anchor_rare; at < w->n; at++) {
-		const char *hit = memchr(w->s + at, text[re->anchor_rare], w->n - at);
+	const char *text = re->text + needle->at;
+	for (size_t at = from + needle->rare; at < w->n; at++) {
+		const char *hit = memchr(w->s + at, text[needle->rare], w->n - at);
 		w->steps++;
 		if (!hit)
 			return SIZE_MAX;
 		at = (size_t)(hit - w->s);
-		if (at - re->anchor_rare + re->anchor_len > w->n)
+		if (at - needle->rare + needle->len > w->n)
 			return SIZE_MAX;
-		if (memcmp(hit - re->anchor_rare, text, re->anchor_len) == 0)
-			return at - re->anchor_rare;
+		if (memcmp(hit - needle->rare, text, needle->len) == 0)
+			return at - needle->rare;
 	}
 	return SIZE_MAX;
+}
+
+/* Whether one of the strings is there of which every match holds one. */
+static bool has_needle(sw_regex_work *w, const sw_regex *re)
+{
+	for (uint32_t i = 0; i < re->n_needles; i++)
+		if (next_needle(w, re, &re->needles[i], 0) != SIZE_MAX)
+			return true;
+	return re->n_needles == 0;
 }
 
 /* Finds where the anchor stands and everything after it fits; shared by all patterns that go on
@@ -527,8 +547,8 @@ static const anchor *anchor_of(sw_regex_work *w, const sw_regex *re)
 	    a->re->anchor_hash_2 == re->anchor_hash_2)
 		return a;
 	*a = (anchor){.line = w->line, .hash = re->anchor_hash, .s = w->s, .len = w->n, .re = re};
-	for (size_t at = 0; (at = next_anchor(w, re, at)) != SIZE_MAX; at++) {
-		if (run_from(w, re, re->anchor_next, at + re->anchor_len)) {
+	for (size_t at = 0; (at = next_needle(w, re, &re->anchor, at)) != SIZE_MAX; at++) {
+		if (run_from(w, re, re->anchor_next, at + re->anchor.len)) {
 			forget(w);
 			if (a->n == ANCHOR_HITS) {
 				a->many = true;
@@ -591,12 +611,15 @@ int sw_regex_match(const sw_regex *re, sw_regex_work *w, const char *folded, siz
 	size_t low = 0, high = n - re->min_length;
 	if (re->flags & (SW_REGEX_ANCHORED | SW_REGEX_WHOLE))
 		high = 0;
-	else if (re->has_anchor && !narrow(w, re, &low, &high))
+	else if (!has_needle(w, re) || (re->has_anchor && !narrow(w, re, &low, &high)))
 		return w->no_memory ? -1 : 0;
 	if (w->no_memory)
 		return -1;
 	if (high > n - re->min_length)
 		high = n - re->min_length;
+	/* Going back undoes what was set, so that once is enough. */
+	for (int i = 0; i < 2 * SW_REGEX_GROUPS; i++)
+		w->spans[i] = SIZE_MAX;
 	for (size_t at = low; at <= high; at++) {
 		if (at == 0 && !begins(re, folded, n))
 			continue;
@@ -609,8 +632,6 @@ int sw_regex_match(const sw_regex *re, sw_regex_work *w, const char *folded, siz
 			if (at > high || at == n)
 				break;
 		}
-		for (int i = 0; i < 2 * SW_REGEX_GROUPS; i++)
-			w->spans[i] = SIZE_MAX;
 		bool yes = run_from(w, re, 0, at);
 		if (w->no_memory)
 			return -1;

@@ -87,6 +87,13 @@ typedef struct rx_insn {
 	uint32_t x, y, min, max;
 } rx_insn;
 
+#define RX_NEEDLES 16
+
+typedef struct rx_needle {
+	uint32_t at, len; /* in text */
+	uint32_t rare;    /* offset of its rarest byte, which is looked for */
+} rx_needle;
+
 struct sw_regex {
 	rx_insn *code;
 	uint32_t n_code, cap_code;
@@ -103,14 +110,16 @@ struct sw_regex {
 	bool start_any, first_any;
 	/* A string that every match holds, what stands before it, and how the pattern goes on. */
 	bool has_anchor;
-	uint32_t anchor, anchor_len; /* in text */
-	uint32_t anchor_rare;        /* offset of its rarest byte, which is looked for */
-	uint32_t anchor_next;        /* instruction after it */
-	size_t anchor_source;        /* byte of the source from which on it is the same */
+	rx_needle anchor;
+	uint32_t anchor_next;                /* instruction after it */
+	size_t anchor_source;                /* byte of the source from which on it is the same */
 	uint64_t anchor_hash, anchor_hash_2; /* of the source from there on, in two ways */
 	uint32_t head_min, head_max;
 	rx_set head_last;
 	bool head_any; /* head_last says nothing */
+	/* Without an anchor: strings of which every match holds one. */
+	rx_needle needles[RX_NEEDLES];
+	uint32_t n_needles;
 };
 
 #endif
