@@ -8,10 +8,9 @@
 #ifndef SW_CORE_H
 #define SW_CORE_H
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 #include <stdatomic.h>
 
+#include "regex.h"
 #include "sandwitness.h"
 
 #define SW_SIGS_MAX 4096
@@ -19,9 +18,6 @@
 #define SW_LITERAL_MIN 4
 #define SW_LITERAL_MAX 512
 #define SW_GATES_MAX 6 /* distinct exit gates among denials of one pack */
-#define SW_MATCH_LIMIT 10000
-#define SW_DEPTH_LIMIT 1000
-#define SW_HEAP_LIMIT_KIB 1024
 #define SW_PREFIX_MAX 24
 
 /* ---- segments (segment.c) ---- */
@@ -156,7 +152,7 @@ static inline uint32_t sw_gram_bucket(uint32_t folded)
 
 typedef struct sw_sig {
 	const sw_sig_def *def;
-	_Atomic(pcre2_code *) code;
+	_Atomic(sw_regex *) code;
 	const char *regex;  /* expanded, or NULL */
 	const char *prefix; /* folded text that a line must begin with for the regex to match */
 	uint8_t prefix_len;
@@ -178,12 +174,11 @@ typedef struct sw_pattern {
 	char *source;
 	char prefix[SW_PREFIX_MAX];
 	uint8_t prefix_len;
-	_Atomic(pcre2_code *) code;
+	_Atomic(sw_regex *) code;
 } sw_pattern;
 
 struct sw_pack {
 	char *backend;
-	unsigned flags;
 	bool windows, utf16le, unconfined, priority_prefix;
 	bool needs_first; /* some fatal has position first or alone */
 	bool needs_last;  /* some fatal has position last or alone */
@@ -218,11 +213,17 @@ typedef struct sw_capture {
 	const char *kind; /* "path", "host", "syscall", or NULL */
 } sw_capture;
 
+/* Fault: the pattern does not compile, or there is no memory. */
 typedef enum { SW_MATCH_NO, SW_MATCH_YES, SW_MATCH_FAULT } sw_match;
 
 typedef struct sw_matcher {
-	pcre2_match_data *data;
-	pcre2_match_context *context;
+	sw_regex_work *work;
+	/* the line at hand, and its copy in small letters: made where a pattern is run */
+	const char *line;
+	size_t len;
+	char *folded;
+	size_t cap;
+	bool is_folded;
 } sw_matcher;
 
 int sw_matcher_init(sw_matcher *m);
@@ -236,6 +237,8 @@ typedef struct sw_visible {
 	bool full_line; /* is the whole segment */
 } sw_visible;
 
+/* What is matched from now on lies in this line. */
+void sw_matcher_line(sw_matcher *m, const sw_visible *v);
 /*
  * The plain text that an anchored regex begins with, folded, to `out` (SW_PREFIX_MAX bytes): a line
  * that begins otherwise is rejected without compiling or running the pattern. Returns its length.
@@ -253,9 +256,9 @@ bool sw_literal_in(const sw_sig *sig, const char *p, size_t n, size_t *at);
 /* Length of "<N>" that may be skipped before column 0, else 0. */
 size_t sw_priority_length(const sw_pack *pack, const sw_visible *v);
 /* Compiles on first use; NULL where it does not compile. */
-const pcre2_code *sw_sig_code(const sw_pack *pack, const sw_sig *sig);
-pcre2_code *sw_compile(const char *regex, bool anchored, bool whole, unsigned flags, int *error,
-                       size_t *offset);
+const sw_regex *sw_sig_code(const sw_sig *sig);
+/* SW_REGEX_...: how a signature of this kind matches. */
+unsigned sw_kind_regex_flags(sw_kind kind);
 
 /* Whether the facts let the denial decide, and with what confidence. */
 bool sw_facts_decide(const sw_sig *sig, const sw_facts *facts, const sw_capture *capture,

@@ -208,6 +208,7 @@ static void walk(explainer *x, size_t n, bool second)
 		line l = {.raw = {p + at, len}, .number = number, .ordinal = ordinal};
 		size_t visible = sw_strip_escapes(x->visible, p + at, shown);
 		l.visible = (sw_visible){x->visible, visible, true, len <= SW_WINDOW_SIZE};
+		sw_matcher_line(&x->matcher, &l.visible);
 		if (!sw_blank(x->visible, visible)) {
 			find_literals(x, &l.visible);
 			each_sig(x, &l, look);

@@ -7,61 +7,53 @@
 
 int sw_matcher_init(sw_matcher *m)
 {
-	m->data = pcre2_match_data_create(16, NULL);
-	m->context = pcre2_match_context_create(NULL);
-	if (!m->data || !m->context) {
-		sw_matcher_free(m);
-		return SW_ENOMEM;
-	}
-	pcre2_set_match_limit(m->context, SW_MATCH_LIMIT);
-	pcre2_set_depth_limit(m->context, SW_DEPTH_LIMIT);
-	pcre2_set_heap_limit(m->context, SW_HEAP_LIMIT_KIB);
-	return 0;
+	*m = (sw_matcher){.work = sw_regex_work_new()};
+	return m->work ? 0 : SW_ENOMEM;
 }
 
 void sw_matcher_free(sw_matcher *m)
 {
-	pcre2_match_data_free(m->data);
-	pcre2_match_context_free(m->context);
-	m->data = NULL;
-	m->context = NULL;
+	sw_regex_work_free(m->work);
+	free(m->folded);
+	*m = (sw_matcher){0};
 }
 
-pcre2_code *sw_compile(const char *regex, bool anchored, bool whole, unsigned flags, int *error,
-                       size_t *offset)
+void sw_matcher_line(sw_matcher *m, const sw_visible *v)
 {
-	uint32_t options =
-	    PCRE2_CASELESS | PCRE2_NEVER_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY;
-	if (anchored || whole)
-		options |= PCRE2_ANCHORED;
-	if (whole)
-		options |= PCRE2_ENDANCHORED;
-	int code_error = 0;
-	PCRE2_SIZE at = 0;
-	/* PCRE2's own tables are those of the C locale: no setlocale() can change a verdict. */
-	pcre2_code *code = pcre2_compile((PCRE2_SPTR)regex, PCRE2_ZERO_TERMINATED, options,
-	                                 &code_error, &at, NULL);
-	if (error)
-		*error = code_error;
-	if (offset)
-		*offset = at;
-	/* Where writable-executable memory is forbidden this fails and the interpreter serves. */
-	if (code && (flags & SW_PACK_JIT))
-		(void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
-	return code;
+	m->line = v->ptr;
+	m->len = v->len;
+	m->is_folded = false;
+	sw_regex_work_line(m->work);
 }
 
-static pcre2_code *compiled(_Atomic(pcre2_code *) *slot, const char *regex, bool anchored,
-                            bool whole, unsigned flags)
+/* The same bytes in small letters; NULL: out of memory. */
+static const char *folded(sw_matcher *m, const char *p)
 {
-	pcre2_code *code = atomic_load_explicit(slot, memory_order_acquire);
+	if (!m->is_folded) {
+		if (m->len >= m->cap) {
+			free(m->folded);
+			m->cap = m->len + 256;
+			m->folded = malloc(m->cap);
+			if (!m->folded)
+				m->cap = 0;
+		}
+		for (size_t i = 0; m->folded && i < m->len; i++)
+			m->folded[i] = (char)sw_fold((unsigned char)m->line[i]);
+		m->is_folded = m->folded != NULL;
+	}
+	return m->is_folded ? m->folded + (p - m->line) : NULL;
+}
+
+static const sw_regex *compiled(_Atomic(sw_regex *) *slot, const char *regex, unsigned flags)
+{
+	sw_regex *code = atomic_load_explicit(slot, memory_order_acquire);
 	if (code)
 		return code;
-	code = sw_compile(regex, anchored, whole, flags, NULL, NULL);
-	pcre2_code *expected = NULL;
+	code = sw_regex_new(regex, flags, NULL);
+	sw_regex *expected = NULL;
 	if (code && !atomic_compare_exchange_strong_explicit(
 	                slot, &expected, code, memory_order_acq_rel, memory_order_acquire)) {
-		pcre2_code_free(code); /* another thread was first */
+		sw_regex_free(code); /* another thread was first */
 		code = expected;
 	}
 	return code;
@@ -127,50 +119,38 @@ static bool kind_is_anchored(sw_kind k)
 	return k == SW_KIND_FATAL || k == SW_KIND_DOWNGRADE;
 }
 
+unsigned sw_kind_regex_flags(sw_kind kind)
+{
+	return kind == SW_KIND_INFORMATIONAL ? SW_REGEX_WHOLE
+	       : kind_is_anchored(kind)      ? SW_REGEX_ANCHORED
+	                                     : 0;
+}
+
 /* Lazy compilation is invisible from outside, so it may write through a const pack. */
-const pcre2_code *sw_sig_code(const sw_pack *pack, const sw_sig *sig)
+const sw_regex *sw_sig_code(const sw_sig *sig)
 {
 	return compiled(&((sw_sig *)(uintptr_t)sig)->code, sig->regex,
-	                kind_is_anchored(sig->def->kind), sig->def->kind == SW_KIND_INFORMATIONAL,
-	                pack->flags);
+	                sw_kind_regex_flags(sig->def->kind));
 }
 
-static sw_match run_regex(const pcre2_code *code, sw_matcher *m, const char *p, size_t n,
-                          size_t from)
+static sw_match run_regex(const sw_regex *code, sw_matcher *m, const char *p, size_t n,
+                          sw_regex_spans *spans)
 {
-	if (!code)
+	const char *subject = code ? folded(m, p) : NULL;
+	if (!subject)
 		return SW_MATCH_FAULT;
-	int rc = pcre2_match(code, (PCRE2_SPTR)p, n, from, 0, m->data, m->context);
-	if (rc >= 0)
-		return SW_MATCH_YES;
-	return rc == PCRE2_ERROR_NOMATCH ? SW_MATCH_NO : SW_MATCH_FAULT;
+	int rc = sw_regex_match(code, m->work, subject, n, spans);
+	return rc < 0 ? SW_MATCH_FAULT : rc ? SW_MATCH_YES : SW_MATCH_NO;
 }
 
-static void extract(const pcre2_code *code, sw_matcher *m, const char *p, sw_capture *capture)
+static void extract(const sw_regex_spans *spans, const char *p, sw_capture *capture)
 {
-	static const char *const groups[] = {"path", "host", "syscall"};
-	uint32_t names = 0;
-	pcre2_pattern_info(code, PCRE2_INFO_NAMECOUNT, &names);
-	if (!names)
-		return;
-	PCRE2_SIZE *ov = pcre2_get_ovector_pointer(m->data);
-	uint32_t pairs = pcre2_get_ovector_count(m->data);
-	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
-		PCRE2_SPTR first, last;
-		int width =
-		    pcre2_substring_nametable_scan(code, (PCRE2_SPTR)groups[i], &first, &last);
-		if (width <= 0)
+	for (size_t i = 0; i < SW_REGEX_GROUPS; i++) {
+		size_t begin = spans->at[2 * i], end = spans->at[2 * i + 1];
+		if (begin == SIZE_MAX || end == SIZE_MAX || end <= begin)
 			continue;
-		/* A name may stand in several alternatives ((?J) or (?|...)): the one that took
-		 * part. */
-		for (PCRE2_SPTR e = first; e <= last; e += width) {
-			uint32_t g = (uint32_t)e[0] << 8 | e[1];
-			if (g >= pairs || ov[2 * g] == PCRE2_UNSET || ov[2 * g + 1] <= ov[2 * g])
-				continue;
-			*capture =
-			    (sw_capture){p + ov[2 * g], ov[2 * g + 1] - ov[2 * g], groups[i]};
-			return;
-		}
+		*capture = (sw_capture){p + begin, end - begin, sw_regex_group_names[i]};
+		return;
 	}
 }
 
@@ -219,16 +199,17 @@ sw_match sw_sig_match(const sw_pack *pack, const sw_sig *sig, sw_matcher *m, con
 	if (sig->prefix_len && !begins_with(sig->prefix, sig->prefix_len, v->ptr, v->len) &&
 	    !(skip && begins_with(sig->prefix, sig->prefix_len, v->ptr + skip, v->len - skip)))
 		return SW_MATCH_NO;
-	const pcre2_code *code = sw_sig_code(pack, sig);
-	sw_match r = run_regex(code, m, v->ptr, v->len, 0);
+	const sw_regex *code = sw_sig_code(sig);
+	sw_regex_spans spans;
+	sw_match r = run_regex(code, m, v->ptr, v->len, &spans);
 	/* A subject of its own, so that ^ means column 0 there too. */
 	const char *base = v->ptr;
 	if (r == SW_MATCH_NO && skip) {
 		base = v->ptr + skip;
-		r = run_regex(code, m, base, v->len - skip, 0);
+		r = run_regex(code, m, base, v->len - skip, &spans);
 	}
 	if (r == SW_MATCH_YES && capture)
-		extract(code, m, base, capture);
+		extract(&spans, base, capture);
 	return r;
 }
 
@@ -247,7 +228,7 @@ const sw_sig *sw_informational(const sw_pack *pack, sw_matcher *m, const sw_visi
 				    sw_equal_folded(sig->literals[k], p, n))
 					return sig;
 			if (sig->regex &&
-			    run_regex(sw_sig_code(pack, sig), m, p, n, 0) == SW_MATCH_YES)
+			    run_regex(sw_sig_code(sig), m, p, n, NULL) == SW_MATCH_YES)
 				return sig;
 			if (from == skip)
 				break;
@@ -272,9 +253,8 @@ bool sw_has_prefix(const sw_pack *pack, sw_matcher *m, const sw_visible *v)
 			sw_pattern *pp = &pack->prefix_patterns[i];
 			if (!begins_with(pp->prefix, pp->prefix_len, p, n))
 				continue;
-			const pcre2_code *code =
-			    compiled(&pp->code, pp->source, true, false, pack->flags);
-			if (run_regex(code, m, p, n, 0) == SW_MATCH_YES)
+			const sw_regex *code = compiled(&pp->code, pp->source, SW_REGEX_ANCHORED);
+			if (run_regex(code, m, p, n, NULL) == SW_MATCH_YES)
 				return true;
 		}
 		if (from == skip)
@@ -292,7 +272,7 @@ typedef struct veto_search {
 static bool veto_agrees(const veto_search *s, const sw_sig *sig)
 {
 	return !sig->regex ||
-	       run_regex(sw_sig_code(s->pack, sig), s->m, s->v->ptr, s->v->len, 0) == SW_MATCH_YES;
+	       run_regex(sw_sig_code(sig), s->m, s->v->ptr, s->v->len, NULL) == SW_MATCH_YES;
 }
 
 static bool veto_literal(void *payload, uint32_t literal, size_t at)

@@ -276,7 +276,7 @@ static bool take_id(builder *b, const char *id)
 
 static void sig_free(sw_sig *sig)
 {
-	pcre2_code_free(atomic_load(&sig->code));
+	sw_regex_free(atomic_load(&sig->code));
 	memset(sig, 0, sizeof(*sig));
 }
 
@@ -353,8 +353,9 @@ static int add_prefixes(builder *b, const sw_pack_def *d)
 	return 0;
 }
 
-/* Collects the definitions of a backend and what they extend, in matching order. */
-static int collect(builder *b, const char *backend)
+/* Collects the definitions of a backend and what they extend, in matching order. origin: of the
+ * pack that extends it. */
+static int collect(builder *b, const char *backend, const char *origin)
 {
 	for (size_t i = 0; i < b->n_visited; i++)
 		if (strcmp(b->visited[i], backend) == 0)
@@ -375,12 +376,12 @@ static int collect(builder *b, const char *backend)
 	size_t last = b->n_own;
 	if (first == last && strcmp(backend, COMMON) != 0) {
 		sw_error_set(b->err, SW_ENOTFOUND, "no pack for backend \"%.64s\"", backend);
-		return sw_error_more(b->err, NULL, NULL,
+		return sw_error_more(b->err, origin, NULL,
 		                     "`sandwitness signatures list` shows the backends known");
 	}
 	for (size_t i = first; i < last; i++) {
 		for (uint16_t k = 0; k < b->own[i]->n_extends; k++) {
-			int rc = collect(b, b->own[i]->extends[k]);
+			int rc = collect(b, b->own[i]->extends[k], b->own[i]->origin);
 			if (rc)
 				return rc;
 		}
@@ -481,9 +482,9 @@ static uint32_t most_sigs(const builder *b)
 static int fill(builder *b)
 {
 	sw_pack *pack = b->pack;
-	int rc = collect(b, pack->backend);
+	int rc = collect(b, pack->backend, NULL);
 	if (!rc && strcmp(pack->backend, COMMON) != 0)
-		rc = collect(b, COMMON);
+		rc = collect(b, COMMON, NULL);
 	if (rc)
 		return rc;
 	pack->sigs = calloc(most_sigs(b) + 1u, sizeof(*pack->sigs));
@@ -523,7 +524,7 @@ int sw_pack_new(sw_pack **out, const sw_pack_set *set, const char *backend, unsi
 	sw_pack *pack = calloc(1, sizeof(*pack));
 	if (!pack)
 		return out_of_memory(err);
-	pack->flags = flags;
+	(void)flags; /* none has an effect today */
 	pack->backend = strdup(backend);
 	if (!pack->backend) {
 		free(pack);
@@ -548,7 +549,7 @@ void sw_pack_free(sw_pack *pack)
 		sig_free(&pack->sigs[i]);
 	for (uint32_t i = 0; i < pack->n_prefix_patterns; i++) {
 		free(pack->prefix_patterns[i].source);
-		pcre2_code_free(atomic_load(&pack->prefix_patterns[i].code));
+		sw_regex_free(atomic_load(&pack->prefix_patterns[i].code));
 	}
 	for (int k = 0; k < SW_KIND_COUNT; k++)
 		free(pack->order[k]);
@@ -582,21 +583,31 @@ const sw_sig_def *sw_pack_sig(const sw_pack *pack, size_t i)
 	return i < pack->n_sigs ? pack->sigs[i].def : NULL;
 }
 
+static int does_not_compile(sw_error *err, const sw_regex_error *e, const char *what,
+                            const char *origin)
+{
+	if (!e->why)
+		return out_of_memory(err);
+	sw_error_set(err, SW_EPACK, "%s: the regex does not compile at byte %zu: %s", what, e->at,
+	             e->why);
+	return sw_error_more(err, origin, NULL, "mend the pattern; see docs/signatures.md");
+}
+
 int sw_pack_compile_all(sw_pack *pack, sw_error *err)
 {
+	sw_regex_error e;
+	for (uint32_t i = 0; i < pack->n_prefix_patterns; i++) {
+		sw_pattern *p = &pack->prefix_patterns[i];
+		if (!atomic_load(&p->code) &&
+		    !(p->code = sw_regex_new(p->source, SW_REGEX_ANCHORED, &e)))
+			return does_not_compile(err, &e, p->source, pack->backend);
+	}
 	for (uint32_t i = 0; i < pack->n_sigs; i++) {
 		const sw_sig *sig = &pack->sigs[i];
-		if (!sig->regex || sw_sig_code(pack, sig))
+		if (!sig->regex || sw_sig_code(sig))
 			continue;
-		int e = 0;
-		size_t at = 0;
-		char text[160];
-		pcre2_code_free(sw_compile(sig->regex, false, false, 0, &e, &at));
-		pcre2_get_error_message(e, (PCRE2_UCHAR *)text, sizeof(text));
-		sw_error_set(err, SW_EPACK, "%s: the regex does not compile at byte %zu: %s",
-		             sig->def->id, at, text);
-		return sw_error_more(err, sig->def->origin, NULL,
-		                     "mend the pattern; see docs/signatures.md");
+		sw_regex_free(sw_regex_new(sig->regex, sw_kind_regex_flags(sig->def->kind), &e));
+		return does_not_compile(err, &e, sig->def->id, sig->def->origin);
 	}
 	return 0;
 }

@@ -312,6 +312,7 @@ void sw_segment_done(sw_scan *scan, const sw_segment *seg)
 	e.n_fatals = e.n_denials = 0;
 	e.blocked = e.both = e.downgrade = false;
 	e.prefix = e.informational = e.vetoed = -1;
+	sw_matcher_line(&scan->matcher, &seg->visible);
 	if (!seg->continued)
 		scan->long_counted_a = scan->long_counted_b = scan->long_claimed = false;
 	if (scan->hit_any) {

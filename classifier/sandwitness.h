@@ -284,7 +284,7 @@ typedef struct sw_pack_set {
 typedef struct sw_pack sw_pack;
 
 enum {
-	SW_PACK_JIT = 1u << 0 /* compile regexes to machine code where the system allows it */
+	SW_PACK_JIT = 1u << 0 /* no effect: patterns are no longer run by a library that has one */
 };
 
 /*

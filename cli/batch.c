@@ -27,6 +27,15 @@ static int text_field(const json_t *v, const char *key, sw_error *err)
 	return 0;
 }
 
+/* Sets a fact as the option of the command line would; errors name the field. */
+static int fact(item *it, const char *key, const char *option, const char *value, sw_error *err)
+{
+	if (cli_facts_option(&it->f, option, value, err) >= 0)
+		return 0;
+	sw_error_more(err, key, NULL, NULL);
+	return SW_EINVAL;
+}
+
 static int paths_field(item *it, const char *key, const char *option, const json_t *v,
                        sw_error *err)
 {
@@ -38,9 +47,7 @@ static int paths_field(item *it, const char *key, const char *option, const json
 	{
 		int rc = text_field(p, key, err);
 		if (!rc)
-			rc = cli_facts_option(&it->f, option, json_string_value(p), err) < 0
-			         ? SW_EINVAL
-			         : 0;
+			rc = fact(it, key, option, json_string_value(p), err);
 		if (rc)
 			return rc;
 	}
@@ -54,7 +61,7 @@ static int read_exit(item *it, const json_t *v, sw_error *err)
 		return bad(err, "exit", "write an integer from -2147483648 to 4294967295",
 		           "not an integer");
 	snprintf(z, sizeof(z), "%lld", (long long)json_integer_value(v));
-	return cli_facts_option(&it->f, "exit", z, err) < 0 ? SW_EINVAL : 0;
+	return fact(it, "exit", "exit", z, err);
 }
 
 static int read_signal(item *it, const json_t *v, sw_error *err)
@@ -63,10 +70,7 @@ static int read_signal(item *it, const json_t *v, sw_error *err)
 	if (!json_is_integer(v) && !json_is_string(v))
 		return bad(err, "signal", "write a number from 1 to 64 or a name", "not a signal");
 	snprintf(z, sizeof(z), "%lld", (long long)json_integer_value(v));
-	return cli_facts_option(&it->f, "signal", json_is_string(v) ? json_string_value(v) : z,
-	                        err) < 0
-	           ? SW_EINVAL
-	           : 0;
+	return fact(it, "signal", "signal", json_is_string(v) ? json_string_value(v) : z, err);
 }
 
 static int read_field(item *it, const char *key, const json_t *v, sw_error *err)
@@ -117,10 +121,7 @@ static int read_field(item *it, const char *key, const json_t *v, sw_error *err)
 			continue;
 		int rc = text_field(v, key, err);
 		if (!rc)
-			rc =
-			    cli_facts_option(&it->f, words[i].option, json_string_value(v), err) < 0
-			        ? SW_EINVAL
-			        : 0;
+			rc = fact(it, key, words[i].option, json_string_value(v), err);
 		return rc;
 	}
 	return 0; /* labels and expectations of a case may ride along */
@@ -184,8 +185,7 @@ json_t *cli_batch_object(const sw_pack_set *set, const json_t *in, const char *d
 	sw_result *r = NULL;
 	json_t *out = NULL;
 	int rc = read_item(&it, in, default_backend, &err);
-	const sw_pack *pack =
-	    rc ? NULL : cli_pack_quiet(set, it.backend, flags & SW_PACK_JIT, &err);
+	const sw_pack *pack = rc ? NULL : cli_pack_quiet(set, it.backend, 0, &err);
 	if (pack) {
 		it.f.facts.observe_ok = flags & CLI_BATCH_OBSERVE_OK;
 		rc = sw_classify(pack, &it.f.facts, it.f.exit, it.f.started, it.f.source,
@@ -202,45 +202,99 @@ json_t *cli_batch_object(const sw_pack_set *set, const json_t *in, const char *d
 	return out;
 }
 
+/* One line of at most CLI_BATCH_LINE_MAX bytes, for as much memory as it has. */
+typedef struct line {
+	char *p;
+	size_t n, cap;
+	int error; /* the line is too long, or there is no memory: its rest was skipped */
+} line;
+
+static bool read_line(FILE *in, line *l)
+{
+	int c = EOF;
+	l->n = 0;
+	l->error = 0;
+	flockfile(in);
+	while ((c = getc_unlocked(in)) != EOF && c != '\n') {
+		if (l->error)
+			continue;
+		if (l->n == l->cap) {
+			size_t cap = l->cap ? l->cap * 2 : 4096;
+			char *more = l->n < CLI_BATCH_LINE_MAX ? realloc(l->p, cap) : NULL;
+			if (!more) {
+				l->error = l->n < CLI_BATCH_LINE_MAX ? SW_ENOMEM : SW_ETOOBIG;
+				continue;
+			}
+			l->p = more;
+			l->cap = cap;
+		}
+		l->p[l->n++] = (char)c;
+	}
+	funlockfile(in);
+	return c != EOF || l->n || l->error;
+}
+
+static bool is_blank(const line *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (!memchr(" \t\r", l->p[i], 3))
+			return false;
+	return !l->error;
+}
+
+static json_t *answer(const line *l, size_t number, const sw_pack_set *set,
+                      const char *default_backend, unsigned flags)
+{
+	sw_error err = {0};
+	json_t *o, *parsed = NULL;
+	if (l->error == SW_ETOOBIG)
+		sw_error_set(&err, SW_ETOOBIG, "more than %u bytes", CLI_BATCH_LINE_MAX);
+	else if (l->error)
+		sw_error_set(&err, SW_ENOMEM, "out of memory");
+	else
+		parsed = sw_json_parse(l->p, l->n, &err);
+	if (parsed) {
+		o = cli_batch_object(set, parsed, default_backend, flags);
+	} else {
+		char where[320];
+		snprintf(where, sizeof(where), "input line %zu%s%s", number,
+		         err.where[0] ? ", " : "", err.where);
+		sw_error_more(&err, where, NULL, NULL);
+		o = error_object(NULL, &err);
+	}
+	json_decref(parsed);
+	return o;
+}
+
+static int failed(const char *what)
+{
+	sw_error err;
+	sw_error_set(&err, SW_EIO, "%s: %s", what, strerror(errno));
+	return cli_fail(&err);
+}
+
 int cli_batch(FILE *in, FILE *out, const sw_pack_set *set, const char *default_backend,
               bool observe_ok)
 {
-	char *line = NULL;
-	size_t cap = 0, number = 0;
+	line l = {0};
+	size_t number = 0;
 	int status = CLI_OK;
-	for (ssize_t n; (n = getline(&line, &cap, in)) >= 0;) {
-		sw_error err = {0};
+	while (read_line(in, &l)) {
 		number++;
-		if (n && line[n - 1] == '\n')
-			n--;
-		if (strspn(line, " \t\r") >= (size_t)n)
+		if (is_blank(&l))
 			continue;
-		json_t *o, *parsed = NULL;
-		if ((size_t)n > CLI_BATCH_LINE_MAX)
-			sw_error_set(&err, SW_ETOOBIG, "more than %u bytes", CLI_BATCH_LINE_MAX);
-		else
-			parsed = sw_json_parse(line, (size_t)n, &err);
-		if (parsed) {
-			o = cli_batch_object(set, parsed, default_backend,
-			                     SW_PACK_JIT | (observe_ok ? CLI_BATCH_OBSERVE_OK : 0));
-		} else {
-			char where[320];
-			snprintf(where, sizeof(where), "input line %zu%s%s", number,
-			         err.where[0] ? ", " : "", err.where);
-			sw_error_more(&err, where, NULL, NULL);
-			o = error_object(NULL, &err);
-		}
+		json_t *o =
+		    answer(&l, number, set, default_backend, observe_ok ? CLI_BATCH_OBSERVE_OK : 0);
 		if (json_object_get(o, "error"))
 			status = CLI_USAGE;
-		json_decref(parsed);
 		cli_print_json(out, o);
 		if (ferror(out)) {
-			status = CLI_IO;
+			status = failed("cannot write the answers");
 			break;
 		}
 	}
 	if (ferror(in))
-		status = CLI_IO;
-	free(line);
+		status = failed("cannot read the input");
+	free(l.p);
 	return status;
 }

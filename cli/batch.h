@@ -6,7 +6,7 @@
 
 #define CLI_BATCH_LINE_MAX (64u << 20) /* bytes of one input line */
 
-enum { CLI_BATCH_OBSERVE_OK = 0x100 }; /* beside the SW_PACK_ flags */
+enum { CLI_BATCH_OBSERVE_OK = 1 };
 
 /* One object in, one object out; never NULL but for lack of memory. */
 json_t *cli_batch_object(const sw_pack_set *set, const json_t *in, const char *default_backend,

@@ -1,5 +1,6 @@
 /* config.c - see config.h. */
 #include "config.h"
+#include "yaml_node.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -237,10 +238,12 @@ static int read_top(reader *c)
 static int parse(reader *c, const char *bytes, size_t n)
 {
 	yaml_parser_t parser;
+	int rc = sw_yaml_shallow(c->file, bytes, n, c->err);
+	if (rc)
+		return rc;
 	if (!yaml_parser_initialize(&parser))
 		return sw_error_set(c->err, SW_ENOMEM, "out of memory");
 	yaml_parser_set_input_string(&parser, (const unsigned char *)bytes, n);
-	int rc = SW_OK;
 	if (!yaml_parser_load(&parser, &c->doc)) {
 		char where[256];
 		snprintf(where, sizeof(where), "%.200s:%zu:%zu", c->file,

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define JIT_FROM (1u << 20) /* below, compiling to machine code costs more than it saves */
-
 typedef struct options {
 	const char *backend, *file, *signatures, *pack_set;
 	bool json, batch, exit_code, verbose, no_self_sandbox;
@@ -77,10 +75,7 @@ static int classify_one(const options *o, const sw_pack_set *set)
 		              "name the file that holds the captured output, or - for stdin");
 		return cli_fail(&err);
 	}
-	off_t size = lseek(fd, 0, SEEK_END);
-	if (size > 0)
-		lseek(fd, 0, SEEK_SET);
-	const sw_pack *pack = cli_pack(set, o->backend, size > JIT_FROM ? SW_PACK_JIT : 0);
+	const sw_pack *pack = cli_pack(set, o->backend, 0);
 	sw_scan *scan = NULL;
 	sw_result *r = NULL;
 	int status = CLI_USAGE;

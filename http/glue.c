@@ -349,6 +349,14 @@ static enum MHD_Result respond(exchange *x)
 	http_reply reply = {.status = 500};
 	const http_route *route = x->req.route;
 
+	size_t cost = x->len;
+	if (x->refused == HTTP_PROBLEM_NONE && x->body && x->req.content_type &&
+	    !strncasecmp(x->req.content_type, "application/json", 16))
+		cost = http_json_cost(x->body, x->len);
+	if (!http_gate_admits(cost))
+		refuse(x, HTTP_PROBLEM_TOO_LARGE,
+		       "so many JSON values take more memory than one request may; large texts are "
+		       "cheap, many small values are not");
 	if (x->refused != HTTP_PROBLEM_NONE) {
 		fill_problem(x, &reply);
 		return answer(x, &reply);
@@ -359,9 +367,9 @@ static enum MHD_Result respond(exchange *x)
 	MHD_set_connection_option(x->req.connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
 	x->req.body = x->body ? x->body : "";
 	x->req.body_len = x->len;
-	http_gate_enter(x->req.server, x->len);
+	http_gate_enter(x->req.server, cost);
 	(method_bit(x->req.method) == HTTP_POST ? route->post : route->get)(&x->req, &reply);
-	http_gate_leave(x->req.server, x->len);
+	http_gate_leave(x->req.server, cost);
 	return answer(x, &reply);
 }
 

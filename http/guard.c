@@ -80,6 +80,10 @@ static http_problem framing(const http_head *h, char detail[320])
 		snprintf(detail, 320, "the body's length is given more than once");
 		return HTTP_PROBLEM_BAD_REQUEST;
 	}
+	if (h->content_length.odd || h->transfer_encoding.odd) {
+		snprintf(detail, 320, "a NUL in the body's length");
+		return HTTP_PROBLEM_BAD_REQUEST;
+	}
 	if (h->transfer_encoding.count && strcasecmp(h->transfer_encoding.value, "chunked") != 0) {
 		snprintf(detail, 320, "only the chunked transfer coding is understood");
 		return HTTP_PROBLEM_BAD_REQUEST;

@@ -158,7 +158,7 @@ struct http_server {
 	atomic_bool stopping;
 	atomic_long in_flight;  /* requests whose head has arrived and whose answer is not out */
 	atomic_long body_bytes; /* of all requests */
-	/* JSON in memory takes up to 20 times its text: so much text at once (server.c) */
+	/* what JSON takes in memory: so much at once (gate.c) */
 	pthread_mutex_t gate_lock;
 	pthread_cond_t gate_wake;
 	size_t gate_bytes;
@@ -172,7 +172,11 @@ void http_server_stop(http_server *server);
 /* The n-th listener for people: "unix:/run/..." or "http://127.0.0.1:8765/". Caller frees;
  * NULL beyond the last. */
 char *http_server_address(const http_server *server, size_t n, bool *is_tcp);
-/* Waits until n bytes of JSON may be taken apart; each has its http_gate_leave(). */
+/* At most so many bytes of memory does a JSON text take when it is taken apart. */
+size_t http_json_cost(const char *text, size_t n);
+/* Whether the gate ever opens for it. */
+bool http_gate_admits(size_t cost);
+/* Waits until what costs n bytes may be taken apart; each has its http_gate_leave(). */
 void http_gate_enter(http_server *server, size_t n);
 void http_gate_leave(http_server *server, size_t n);
 /* Housekeeping until *stop is set; wakes at least every 100 ms. */

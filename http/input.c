@@ -136,6 +136,8 @@ static int set_observe(http_input *in, const json_t *v)
 
 static int set_output(http_input *in, const json_t *v)
 {
+	if (in->output.ptr) /* beside output_b64, in either order */
+		return SW_EINVAL;
 	in->output = text_of(v);
 	return in->output.ptr ? 0 : SW_EINVAL;
 }
@@ -173,7 +175,7 @@ static const struct member {
     {"accessible", set_accessible, NOT_IN_QUERY, "an array of at most 64 absolute paths"},
     {"cwd", set_cwd, AS_TEXT, "an absolute path"},
     {"observe", set_observe, AS_BOOL, "true or false"},
-    {"output", set_output, NOT_IN_QUERY, "a string"},
+    {"output", set_output, NOT_IN_QUERY, "a string, and not together with output_b64"},
     {"output_b64", set_output_b64, NOT_IN_QUERY, "base64, and not together with output"},
 };
 enum { N_MEMBERS = sizeof(members) / sizeof(members[0]) };

@@ -16,7 +16,7 @@
 #include "self_sandbox.h"
 #include "writer.h"
 
-enum { TICK_MS = 100, TOKEN_PATH_MAX = 4096, GATE_BYTES = 8 << 20, TRIM_BYTES = 1 << 20 };
+enum { TICK_MS = 100, TOKEN_PATH_MAX = 4096 };
 
 /* Streams get so long to take their last event; one that reads nothing is not waited for. */
 #define LAST_EVENT_NS INT64_C(1000000000)
@@ -298,27 +298,6 @@ char *http_server_address(const http_server *s, size_t n, bool *is_tcp)
 	             : asprintf(&text, strchr(l->host, ':') ? "http://[%s]:%d/" : "http://%s:%d/",
 	                        l->host, l->port);
 	return rc < 0 ? NULL : text;
-}
-
-void http_gate_enter(http_server *s, size_t n)
-{
-	pthread_mutex_lock(&s->gate_lock);
-	/* one may always pass, however large */
-	while (s->gate_bytes && s->gate_bytes + n > GATE_BYTES)
-		pthread_cond_wait(&s->gate_wake, &s->gate_lock);
-	s->gate_bytes += n;
-	pthread_mutex_unlock(&s->gate_lock);
-}
-
-void http_gate_leave(http_server *s, size_t n)
-{
-	pthread_mutex_lock(&s->gate_lock);
-	s->gate_bytes -= n;
-	pthread_cond_broadcast(&s->gate_wake);
-	pthread_mutex_unlock(&s->gate_lock);
-	/* the allocator would keep what one large request needed */
-	if (n >= TRIM_BYTES)
-		malloc_trim(0);
 }
 
 void http_server_run(http_server *s, const volatile int *stop)

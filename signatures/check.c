@@ -51,7 +51,7 @@ static sw_pack *pack_of(checker *c, const char *backend)
 	sw_pack *pack;
 	if (c->n_packs == 64)
 		return NULL;
-	if (sw_pack_new(&pack, &c->set, backend, SW_PACK_JIT, &err)) {
+	if (sw_pack_new(&pack, &c->set, backend, 0, &err)) {
 		problem(c, NULL, err.where[0] ? err.where : backend, err.fix, "%s", err.what);
 		return NULL;
 	}
@@ -60,10 +60,6 @@ static sw_pack *pack_of(checker *c, const char *backend)
 }
 
 /* ---- patterns ---- */
-
-typedef struct pattern_facts {
-	bool recursion, verb, catch_all_before_capture;
-} pattern_facts;
 
 /* Length of an escape at p[0] == '\\'; \Q...\E is one. */
 static size_t escape_span(const char *p)
@@ -89,33 +85,18 @@ static size_t class_span(const char *p)
 	return p[i] ? i + 1 : i;
 }
 
-static bool is_recursion(const char *p)
-{
-	static const char *const forms[] = {"(?R)", "(?0)", "(?&", "(?P>", "\\g<", "\\g'"};
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
-		if (strncmp(p, forms[i], strlen(forms[i])) == 0)
-			return true;
-	if (strncmp(p, "(?", 2) != 0)
-		return false;
-	const char *d = p + 2 + (p[2] == '+' || (p[2] == '-' && p[3] >= '0' && p[3] <= '9'));
-	size_t n = strspn(d, "0123456789");
-	return n && d[n] == ')';
-}
-
 static bool is_named_capture(const char *p)
 {
 	return (strncmp(p, "(?<", 3) == 0 && p[3] != '=' && p[3] != '!') ||
 	       strncmp(p, "(?P<", 4) == 0 || strncmp(p, "(?'", 3) == 0;
 }
 
-static pattern_facts look_at(const char *regex, bool anchored)
+static bool catch_all_before_capture(const char *regex, bool anchored)
 {
-	pattern_facts f = {.verb = strncmp(regex, "(*", 2) == 0};
 	size_t n = strlen(regex);
 	bool both_ends = (anchored || regex[0] == '^') && n && regex[n - 1] == '$';
 	bool catch_all = false;
 	for (const char *p = regex; *p;) {
-		f.recursion |= is_recursion(p);
 		if (*p == '\\') {
 			p += escape_span(p);
 		} else if (*p == '[') {
@@ -124,53 +105,32 @@ static pattern_facts look_at(const char *regex, bool anchored)
 			if (*p == '.' && (p[1] == '*' || p[1] == '+') && p[2] != '?')
 				catch_all = true;
 			if (is_named_capture(p) && catch_all && !both_ends)
-				f.catch_all_before_capture = true;
+				return true;
 			p++;
 		}
 	}
-	return f;
+	return false;
 }
 
 static void check_regex(checker *c, const sw_sig_def *sig)
 {
-	bool anchored = sig->kind == SW_KIND_FATAL || sig->kind == SW_KIND_DOWNGRADE ||
-	                sig->kind == SW_KIND_INFORMATIONAL;
-	int code_error = 0;
-	PCRE2_SIZE at = 0;
-	pattern_facts f = look_at(sig->regex, anchored);
-	if (f.verb)
-		problem(c, sig, NULL, "remove (*...)", "a verb at the start of the regex");
-	if (f.recursion)
-		problem(c, sig, NULL, "write the part out", "recursion in the regex");
-	if (f.catch_all_before_capture)
+	unsigned flags = sw_kind_regex_flags(sig->kind);
+	if (catch_all_before_capture(sig->regex, flags))
 		problem(c, sig, NULL, "anchor both ends, or say what stands before ([^:]*, \\S+)",
 		        "a catch-all before a capture: the command can choose what is captured");
 	/* {runner} stands for literal names. */
 	char *z = strdup(sig->regex);
 	for (char *p = z; p && (p = strstr(p, "{runner}"));)
 		memcpy(p, "xrunnerx", 8);
-	pcre2_code *code =
-	    z ? pcre2_compile((PCRE2_SPTR)z, PCRE2_ZERO_TERMINATED,
-	                      PCRE2_CASELESS | PCRE2_NEVER_UTF | PCRE2_NEVER_BACKSLASH_C,
-	                      &code_error, &at, NULL)
-	      : NULL;
-	if (!code) {
-		char text[160];
-		pcre2_get_error_message(code_error, (PCRE2_UCHAR *)text, sizeof(text));
-		problem(c, sig, NULL, "mend the pattern; UTF mode and \\C are not used",
-		        "the regex does not compile at byte %zu: %s", (size_t)at, text);
-	} else {
-		uint32_t empty = 0, back = 0;
-		pcre2_pattern_info(code, PCRE2_INFO_MATCHEMPTY, &empty);
-		pcre2_pattern_info(code, PCRE2_INFO_BACKREFMAX, &back);
-		if (empty)
-			problem(c, sig, NULL, "require some text",
-			        "the regex can match the empty string");
-		if (back)
-			problem(c, sig, NULL, "write the part out",
-			        "a back-reference in the regex");
-	}
-	pcre2_code_free(code);
+	sw_regex_error e = {0};
+	sw_regex *code = z ? sw_regex_new(z, flags, &e) : NULL;
+	if (!code)
+		problem(c, sig, NULL, "mend the pattern; docs/signatures.md says what it may hold",
+		        "the regex does not compile at byte %zu: %s", e.at,
+		        e.why ? e.why : "out of memory");
+	else if (sw_regex_matches_empty(code))
+		problem(c, sig, NULL, "require some text", "the regex can match the empty string");
+	sw_regex_free(code);
 	free(z);
 }
 
@@ -350,16 +310,16 @@ static bool lone_match(const sw_sig_def *sig, const sw_sample *s)
 		return true;
 	if (!sig->regex || !literal)
 		return sig->regex ? false : literal;
-	uint32_t options = PCRE2_CASELESS | PCRE2_NEVER_UTF | PCRE2_DOLLAR_ENDONLY |
-	                   (whole ? PCRE2_ANCHORED | PCRE2_ENDANCHORED : 0);
-	int e;
-	PCRE2_SIZE at;
-	pcre2_code *code =
-	    pcre2_compile((PCRE2_SPTR)sig->regex, PCRE2_ZERO_TERMINATED, options, &e, &at, NULL);
-	pcre2_match_data *m = code ? pcre2_match_data_create_from_pattern(code, NULL) : NULL;
-	bool yes = m && pcre2_match(code, (PCRE2_SPTR)s->line, s->line_len, 0, 0, m, NULL) >= 0;
-	pcre2_match_data_free(m);
-	pcre2_code_free(code);
+	sw_regex *code = sw_regex_new(sig->regex, whole ? SW_REGEX_WHOLE : 0, NULL);
+	sw_regex_work *work = sw_regex_work_new();
+	char *folded = malloc(s->line_len + 1);
+	for (size_t i = 0; folded && i < s->line_len; i++)
+		folded[i] = (char)sw_fold((unsigned char)s->line[i]);
+	bool yes =
+	    code && work && folded && sw_regex_match(code, work, folded, s->line_len, NULL) == 1;
+	sw_regex_free(code);
+	sw_regex_work_free(work);
+	free(folded);
 	return yes;
 }
 
@@ -443,6 +403,65 @@ static void check_id(checker *c, size_t file, size_t at)
 	}
 }
 
+static bool has_backend(const checker *c, const char *backend)
+{
+	for (size_t f = 0; f < c->set.n_defs; f++)
+		if (strcmp(c->set.defs[f]->backend, backend) == 0)
+			return true;
+	return false;
+}
+
+/* Whether what `from` extends leads to `to`. seen: by definition, so that each is asked once. */
+static bool leads_to(const checker *c, const char *from, const char *to, bool *seen)
+{
+	for (size_t f = 0; f < c->set.n_defs; f++) {
+		const sw_pack_def *d = c->set.defs[f];
+		if (seen[f] || strcmp(d->backend, from) != 0)
+			continue;
+		seen[f] = true;
+		for (uint16_t i = 0; i < d->n_extends; i++)
+			if (strcmp(d->extends[i], to) == 0 || leads_to(c, d->extends[i], to, seen))
+				return true;
+	}
+	return false;
+}
+
+static bool in_circle(const checker *c, const char *from, const char *to)
+{
+	bool *seen = calloc(c->set.n_defs + 1, sizeof(*seen));
+	bool yes = seen && leads_to(c, from, to, seen);
+	free(seen);
+	return yes;
+}
+
+static void check_extends(checker *c, const sw_pack_def *def)
+{
+	for (uint16_t i = 0; i < def->n_extends; i++) {
+		const char *other = def->extends[i];
+		if (!has_backend(c, other))
+			problem(c, NULL, def->origin,
+			        "`sandwitness signatures list` shows the backends",
+			        "extends: no pack for backend %.100s", other);
+		else if (strcmp(other, def->backend) == 0)
+			problem(c, NULL, def->origin, "leave it out", "extends: the pack itself");
+		else if (in_circle(c, other, def->backend))
+			problem(c, NULL, def->origin, "leave one of them out",
+			        "extends: %.100s extends %.100s in turn", other, def->backend);
+	}
+}
+
+static void check_prefixes(checker *c, const sw_pack_def *def)
+{
+	for (uint16_t i = 0; i < def->n_prefix_regexes; i++) {
+		sw_regex *re = sw_regex_new(def->prefix_regexes[i], SW_REGEX_ANCHORED, NULL);
+		if (!re || sw_regex_matches_empty(re))
+			problem(c, NULL, def->origin, "require some text",
+			        "prefix_regexes: \"%.100s\" %s", def->prefix_regexes[i],
+			        re ? "can match the empty string" : "does not compile");
+		sw_regex_free(re);
+	}
+}
+
 static void check_adjusts(checker *c, const sw_pack_def *def)
 {
 	for (uint16_t k = 0; k < def->n_adjusts; k++) {
@@ -453,9 +472,13 @@ static void check_adjusts(checker *c, const sw_pack_def *def)
 			for (uint16_t i = 0; i < c->set.defs[f]->n_sigs && !found; i++)
 				found = star ? strncmp(c->set.defs[f]->sigs[i].id, id, n - 1) == 0
 				             : strcmp(c->set.defs[f]->sigs[i].id, id) == 0;
+		const sw_adjust_def *a = &def->adjusts[k];
 		if (!found)
 			problem(c, NULL, def->origin, NULL, "adjust: no signature is called %.100s",
 			        id);
+		else if (!a->disable && a->decides < 0 && a->confidence < 0)
+			problem(c, NULL, def->origin, "say decides, confidence or disable",
+			        "adjust: nothing is changed of %.100s", id);
 	}
 }
 
@@ -535,6 +558,8 @@ int sw_check_packs(const sw_pack_file *files, size_t n, const sw_pack_file *othe
 		const sw_pack_def *def = files[f].def;
 		report->files++;
 		check_adjusts(&c, def);
+		check_extends(&c, def);
+		check_prefixes(&c, def);
 		for (uint16_t i = 0; i < def->n_sigs; i++) {
 			const sw_sig_def *sig = &def->sigs[i];
 			report->signatures++;

@@ -196,6 +196,7 @@ static void exercise_line(run *r, const sw_pack *pack, const sw_visible *v, uint
 	note n = {pack, r->words};
 	bool denied = false;
 	memset(r->words, 0, n_words * sizeof(uint32_t));
+	sw_matcher_line(&r->matcher, v);
 	sw_filter_all(&pack->filter, v->ptr, v->len, note_literal, &n);
 	for (uint32_t i = 0; i < pack->n_sigs; i++) {
 		sw_capture c = {0};

@@ -1,10 +1,12 @@
 /* One pack file: its keys, its sections, its adjustments. */
+#include "core.h"
 #include "loader.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define SIGS_MAX 2000
+#define NAME_MIN 3 /* bytes; `common` puts one before it, and literals have four */
 
 typedef struct pack_in {
 	sw_loaded *l;
@@ -58,14 +60,31 @@ static int runner_pair(sw_yaml *y, void *payload, const char *key, yaml_node_t *
                        yaml_node_t *value)
 {
 	pack_in *p = payload;
-	if (strcmp(key, "names") == 0)
-		return sw_load_texts(p->l, y, value, "names", &p->def.names, &p->def.n_names);
+	int rc = 0;
+	if (strcmp(key, "names") == 0) {
+		rc = sw_load_texts(p->l, y, value, "names", &p->def.names, &p->def.n_names);
+		for (uint16_t i = 0; !rc && i < p->def.n_names; i++)
+			if (strlen(p->def.names[i]) < NAME_MIN)
+				rc = sw_yaml_error(
+				    y, value,
+				    "with one byte before it, it is looked for in every line",
+				    "leave it out",
+				    "the runner's name \"%.20s\" has less than %d bytes",
+				    p->def.names[i], NAME_MIN);
+		return rc;
+	}
 	if (strcmp(key, "prefixes") == 0)
 		return sw_load_texts(p->l, y, value, "prefixes", &p->def.prefixes,
 		                     &p->def.n_prefixes);
-	if (strcmp(key, "prefix_regexes") == 0)
-		return sw_load_texts(p->l, y, value, "prefix_regexes", &p->def.prefix_regexes,
-		                     &p->def.n_prefix_regexes);
+	if (strcmp(key, "prefix_regexes") == 0) {
+		rc = sw_load_texts(p->l, y, value, "prefix_regexes", &p->def.prefix_regexes,
+		                   &p->def.n_prefix_regexes);
+		for (uint16_t i = 0; !rc && i < p->def.n_prefix_regexes; i++)
+			rc = sw_load_pattern(
+			    y, value->type == YAML_SCALAR_NODE ? value : sw_yaml_item(y, value, i),
+			    p->def.prefix_regexes[i], SW_REGEX_ANCHORED);
+		return rc;
+	}
 	if (strcmp(key, "priority_prefix") == 0) {
 		p->def.priority_prefix = sw_yaml_bool(y, value, key);
 		return 0;

@@ -1,4 +1,5 @@
 /* One signature of a pack file: the table of its keys, and what is refused. */
+#include "core.h"
 #include "loader.h"
 
 #include <errno.h>
@@ -247,10 +248,36 @@ static int key_line(sw_yaml *y, sig_in *in, yaml_node_t *v)
 	{                                                                             \
 		return (in->field = sw_load_copy(in->l, y, v, #name)) ? 0 : SW_EPACK; \
 	}
-TEXT_KEY(regex, def.regex)
 TEXT_KEY(cause, def.cause)
 TEXT_KEY(versions, info.versions)
 TEXT_KEY(source, info.source)
+
+int sw_load_pattern(sw_yaml *y, yaml_node_t *node, const char *pattern, unsigned flags)
+{
+	/* {runner} stands for names that only the pack knows; in the same bytes, a name. */
+	char *z = strdup(pattern);
+	for (char *p = z; p && (p = strstr(p, "{runner}"));)
+		memcpy(p, "xrunnerx", 8);
+	sw_regex_error e = {0};
+	sw_regex *re = z ? sw_regex_new(z, flags, &e) : NULL;
+	free(z);
+	sw_regex_free(re);
+	if (re)
+		return 0;
+	if (!e.why)
+		return sw_error_set(y->err, SW_ENOMEM, "out of memory");
+	return sw_yaml_error(y, node, NULL,
+	                     "mend the pattern; docs/signatures.md says what it may hold",
+	                     "the regex does not compile at byte %zu: %s", e.at, e.why);
+}
+
+static int key_regex(sw_yaml *y, sig_in *in, yaml_node_t *v)
+{
+	in->def.regex = sw_load_copy(in->l, y, v, "regex");
+	return in->def.regex
+	           ? sw_load_pattern(y, v, in->def.regex, sw_kind_regex_flags(in->def.kind))
+	           : SW_EPACK;
+}
 
 #define ENUM_KEY(name, field, type)                                                           \
 	static int key_##name(sw_yaml *y, sig_in *in, yaml_node_t *v)                         \

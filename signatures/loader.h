@@ -31,6 +31,8 @@ typedef struct sw_word_type {
 	const char *(*name)(int v);
 } sw_word_type;
 extern const sw_word_type sw_word_position, sw_word_confidence;
+/* Refuses a pattern that cannot be matched; flags: SW_REGEX_... */
+int sw_load_pattern(sw_yaml *y, yaml_node_t *node, const char *pattern, unsigned flags);
 int sw_load_word(sw_yaml *y, yaml_node_t *node, const char *what, const sw_word_type *t, int *out);
 int sw_load_decides(sw_yaml *y, yaml_node_t *v, int *decides, uint32_t *with);
 

@@ -1,5 +1,6 @@
 /* Case files: YAML of plain data read and written as JSON values. */
 #include "yaml_json.h"
+#include "yaml_node.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -119,6 +120,8 @@ json_t *sw_yaml_read(const char *text, size_t n, const char *file, sw_error *err
 		sw_error_set(err, SW_ETOOBIG, "%s: larger than %u bytes", file, SW_YAML_JSON_MAX);
 		return NULL;
 	}
+	if (sw_yaml_shallow(file, text, n, err))
+		return NULL;
 	if (!yaml_parser_initialize(&parser)) {
 		sw_error_set(err, SW_ENOMEM, "out of memory");
 		return NULL;

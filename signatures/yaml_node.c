@@ -120,16 +120,52 @@ static int check_document(sw_yaml *y)
 	return rc;
 }
 
-static int parser_error(sw_yaml *y, const yaml_parser_t *p)
+static int error_at(sw_error *err, const char *file, const yaml_mark_t *at, const char *fix)
 {
 	char where[256];
-	snprintf(where, sizeof(where), "%s:%zu:%zu", y->file, p->problem_mark.line + 1,
-	         p->problem_mark.column + 1);
-	sw_error_set(y->err, SW_EPACK, "not YAML: %s%s%s", p->problem ? p->problem : "unreadable",
-	             p->context ? " " : "", p->context ? p->context : "");
-	sw_error_more(y->err, where, NULL,
-	              "quote texts with '...' (a quote inside is doubled); indent with spaces");
+	snprintf(where, sizeof(where), "%.200s:%zu:%zu", file, at->line + 1, at->column + 1);
+	sw_error_more(err, where, NULL, fix);
 	return SW_EPACK;
+}
+
+static int parser_error(const char *file, sw_error *err, const yaml_parser_t *p)
+{
+	sw_error_set(err, SW_EPACK, "not YAML: %s%s%s", p->problem ? p->problem : "unreadable",
+	             p->context ? " " : "", p->context ? p->context : "");
+	return error_at(err, file, &p->problem_mark,
+	                "quote texts with '...' (a quote inside is doubled); indent with spaces");
+}
+
+static int walk_events(yaml_parser_t *parser, const char *file, sw_error *err)
+{
+	int depth = 0;
+	for (;;) {
+		yaml_event_t e;
+		if (!yaml_parser_parse(parser, &e))
+			return parser_error(file, err, parser);
+		yaml_event_type_t type = e.type;
+		yaml_mark_t at = e.start_mark;
+		yaml_event_delete(&e);
+		if (type == YAML_STREAM_END_EVENT)
+			return 0;
+		depth += type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT;
+		depth -= type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT;
+		if (depth <= SW_YAML_DEPTH_MAX)
+			continue;
+		sw_error_set(err, SW_EPACK, "nested deeper than %d", SW_YAML_DEPTH_MAX);
+		return error_at(err, file, &at, "lists and mappings are a few levels deep");
+	}
+}
+
+int sw_yaml_shallow(const char *file, const char *text, size_t n, sw_error *err)
+{
+	yaml_parser_t parser;
+	if (!yaml_parser_initialize(&parser))
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
+	int rc = walk_events(&parser, file, err);
+	yaml_parser_delete(&parser);
+	return rc;
 }
 
 int sw_yaml_open(sw_yaml *y, const char *file, const char *text, size_t n, sw_error *err)
@@ -140,12 +176,14 @@ int sw_yaml_open(sw_yaml *y, const char *file, const char *text, size_t n, sw_er
 	y->err = err;
 	if (memchr(text, 0, n))
 		return sw_yaml_error(y, NULL, "packs are text", "remove it", "a NUL byte");
+	int rc = sw_yaml_shallow(file, text, n, err);
+	if (rc)
+		return rc;
 	if (!yaml_parser_initialize(&parser))
 		return sw_error_set(err, SW_ENOMEM, "out of memory");
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
-	int rc = 0;
 	if (!yaml_parser_load(&parser, &y->doc)) {
-		rc = parser_error(y, &parser);
+		rc = parser_error(y->file, y->err, &parser);
 		yaml_parser_delete(&parser);
 		return rc;
 	}
@@ -154,7 +192,7 @@ int sw_yaml_open(sw_yaml *y, const char *file, const char *text, size_t n, sw_er
 	} else {
 		yaml_document_t second;
 		if (!yaml_parser_load(&parser, &second)) {
-			rc = parser_error(y, &parser);
+			rc = parser_error(y->file, y->err, &parser);
 		} else {
 			yaml_node_t *root = yaml_document_get_root_node(&second);
 			if (root)

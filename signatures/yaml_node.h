@@ -13,6 +13,12 @@ typedef struct sw_yaml {
 	bool failed; /* the first error stays */
 } sw_yaml;
 
+#define SW_YAML_DEPTH_MAX 64
+/*
+ * Refuses what is nested deeper than SW_YAML_DEPTH_MAX, and what is not YAML: to be asked before
+ * libyaml makes a document, which takes it the square of the depth.
+ */
+int sw_yaml_shallow(const char *file, const char *text, size_t n, sw_error *err);
 /* Refuses aliases, second documents, NUL, tags, duplicate keys. The caller closes on success. */
 int sw_yaml_open(sw_yaml *y, const char *file, const char *text, size_t n, sw_error *err);
 void sw_yaml_close(sw_yaml *y);

@@ -7,6 +7,9 @@
  * of the rounds counts. Prints one tab-separated row: input, size, signatures,
  * method, GB/s, ratio to a memchr newline count of the same bytes.
  */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
 #include "core.h"
 
 #include <inttypes.h>
@@ -245,7 +248,7 @@ static sw_pack *smaller(const sw_pack *pack, size_t n, sw_pack_def *def, const s
 	    .backend = "small", .title = "small", .sigs = sigs, .n_sigs = (uint16_t)k};
 	*defs = def;
 	*set = (sw_pack_set){defs, 1};
-	if (sw_pack_new(&out, set, "small", SW_PACK_JIT, &err))
+	if (sw_pack_new(&out, set, "small", 0, &err))
 		fprintf(stderr, "bench-classify: %s\n", err.what);
 	return out;
 }
@@ -326,7 +329,7 @@ int main(int argc, char **argv)
 			sw_pack_set set;
 			*eq = '\0';
 			if (!load(eq + 1, size, &in) ||
-			    sw_pack_new(&pack, sw_builtin_packs(), backend, SW_PACK_JIT, &err)) {
+			    sw_pack_new(&pack, sw_builtin_packs(), backend, 0, &err)) {
 				fprintf(stderr, "bench-classify: cannot use %s\n", eq + 1);
 				return 1;
 			}

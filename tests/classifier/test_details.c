@@ -447,33 +447,52 @@ TEST(extraction_path_host_and_syscall)
 
 /* ---- limits on matching, streaming ---- */
 
-TEST(faults_a_regex_over_its_limit_does_not_match_and_is_reported)
+static sw_result *with_pattern(const char *regex, const char *text, size_t n)
 {
-	UNUSED;
 	static const char *const literals[] = {"aaaa"};
-	static const sw_sig_def sigs[] = {{.id = "slow.x",
-	                                   .kind = SW_KIND_DENIAL,
-	                                   .position = -1,
-	                                   .literals = literals,
-	                                   .n_literals = 1,
-	                                   .regex = "(?:(?:a|aa)+b?)+[cd]$",
-	                                   .confidence = SW_CONFIDENCE_CERTAIN}};
-	static const sw_pack_def def = {.backend = "slow", .sigs = sigs, .n_sigs = 1};
+	const sw_sig_def sigs[] = {{.id = "slow.x",
+	                            .kind = SW_KIND_DENIAL,
+	                            .position = -1,
+	                            .literals = literals,
+	                            .n_literals = 1,
+	                            .regex = regex,
+	                            .confidence = SW_CONFIDENCE_CERTAIN}};
+	const sw_pack_def def = {.backend = "slow", .sigs = sigs, .n_sigs = 1};
 	const sw_pack_def *const defs[] = {&def};
 	const sw_pack_set set = {defs, 1};
 	sw_pack *pack = NULL;
 	sw_result *r = NULL;
-	char text[4000];
-	memset(text, 'a', sizeof(text));
 	assert_int_equal(sw_pack_new(&pack, &set, "slow", 0, NULL), 0);
 	assert_int_equal(sw_classify(pack, NULL, sw_exit_code(1), SW_STARTED_UNKNOWN,
-	                             SW_SOURCE_NONE, text, sizeof(text), &r, NULL),
+	                             SW_SOURCE_NONE, text, n, &r, NULL),
 	                 0);
+	sw_pack_free(pack);
+	return r;
+}
+
+TEST(patterns_that_backtrack_without_end_elsewhere_are_decided)
+{
+	UNUSED;
+	char text[4000];
+	memset(text, 'a', sizeof(text));
+	sw_result *r = with_pattern("(?:(?:a|aa)+b?)+[cd]$", text, sizeof(text));
+	assert_int_equal(r->verdict, SW_VERDICT_OK);
+	assert_int_equal(r->n_faults, 0);
+	sw_result_free(r);
+	text[sizeof(text) - 1] = 'd';
+	r = with_pattern("(?:(?:a|aa)+b?)+[cd]$", text, sizeof(text));
+	assert_int_equal(r->verdict, SW_VERDICT_SANDBOX_DENIED);
+	sw_result_free(r);
+}
+
+TEST(faults_a_regex_that_cannot_be_used_does_not_match_and_is_reported)
+{
+	UNUSED;
+	sw_result *r = with_pattern("(a)\\1aaa", "aaaaaa", 6);
 	assert_int_equal(r->verdict, SW_VERDICT_OK);
 	assert_int_equal(r->n_faults, 1);
 	assert_string_equal(r->faults[0], "slow.x");
 	sw_result_free(r);
-	sw_pack_free(pack);
 }
 
 TEST(streaming_an_empty_output_and_empty_feeds)
@@ -566,7 +585,8 @@ int main(void)
 	    T(names_extends_takes_lines_and_prefixes_over),
 	    T(ownership_pack_before_common_then_file_order),
 	    T(extraction_path_host_and_syscall),
-	    T(faults_a_regex_over_its_limit_does_not_match_and_is_reported),
+	    T(patterns_that_backtrack_without_end_elsewhere_are_decided),
+	    T(faults_a_regex_that_cannot_be_used_does_not_match_and_is_reported),
 	    T(streaming_an_empty_output_and_empty_feeds),
 	    T(streaming_finish_only_once),
 	    T(packs_unknown_backend),

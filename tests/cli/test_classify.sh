@@ -100,6 +100,19 @@ is "a broken user pack leaves the others" "$?" 0
 like "the verdict is still right" "$(out)" '^runner_failed: '
 like "the broken pack is named with line and column" "$(err)" 'broken\.yaml:[0-9]+:[0-9]+'
 
+# ---- stdin is read from where it stands ----
+printf '%s\n%s\n' "$uidmap" 'all done' >"$tap_dir/two"
+{ read -r _ && "$SANDWITNESS" classify --backend bwrap --exit 1 --json >"$tap_dir/out"; } <"$tap_dir/two"
+is "what was read before is not classified again" "$(field '.verdict + " " + (.observations | length | tostring)')" "ok 0"
+
+# ---- near misses that cost a backtracking matcher the square of the line ----
+d=' permission denied operation not permitted read-only file system'
+for unit in '=/' ' /a' '=a/' '=./' "a: 'a"; do
+	unit=$unit awk -v d="$d" 'BEGIN { u = ENVIRON["unit"]; for (i = 0; i < 700; i++) l = l u; for (i = 0; i < 200; i++) print l d }' >"$tap_dir/slow"
+	(ulimit -t 10 && "$SANDWITNESS" classify --backend bwrap --exit 1 --json <"$tap_dir/slow" >"$tap_dir/out")
+	is "a pipe of '$unit' is decided within seconds" "$? $(field '.verdict + " " + (.faults | length | tostring)')" "0 ok 0"
+done
+
 # ---- batch ----
 cat >"$tap_dir/batch" <<'EOF'
 {"id":"a","backend":"bwrap","exit":1,"output":"bwrap: setting up uid map: Permission denied\n"}
@@ -118,6 +131,31 @@ is "batch: same order" "$(jq -r '.id // "-"' "$tap_dir/out" | tr '\n' ' ')" "a -
 is "batch: good lines answered, bad ones explained" "$(jq -r 'if .verdict then .verdict else "error" end' "$tap_dir/out" | tr '\n' ' ')" \
 	"runner_failed error error error error error error sandbox_denied sandbox_denied "
 is "batch: every error says something" "$(jq -r 'select(.error) | .error | length > 5' "$tap_dir/out" | sort -u)" true
+
+{
+	printf '%s\n' '{"id":"a","backend":"bwrap","exit":1,"output":"x"}'
+	head -c 200000000 /dev/zero | tr '\0' x
+	printf '\n%s\n' '{"id":"z","backend":"bwrap","exit":1,"output":"x"}'
+} | ([ -n "${ASAN_BUILD:-}" ] || ulimit -v 400000; classify --batch) >"$tap_dir/out" 2>"$tap_dir/err"
+is "batch: a line over the limit is refused in bounded memory, the rest goes on" "$(jq -r '.verdict // .error' "$tap_dir/out" | tr '\n' '|')" \
+	"ok|input line 2: more than 67108864 bytes|ok|"
+while read -r key value; do
+	printf '{"backend":"bwrap","exit":1,"%s":%s}\n' "$key" "$value" | classify --batch >"$tap_dir/out" 2>"$tap_dir/err"
+	like "batch: an error names the field $key" "$(field .error)" "^$key: "
+done <<'EOF'
+mode "x"
+started "x"
+network "x"
+enforcement "x"
+cwd "x"
+writable_roots ["x"]
+accessible ["x"]
+EOF
+printf '{"backend":"bwrap","signal":"FOO"}\n' | classify --batch >"$tap_dir/out" 2>"$tap_dir/err"
+like "batch: an error names the field signal" "$(field .error)" '^signal: '
+classify --batch <&- >"$tap_dir/out" 2>"$tap_dir/err"
+is "batch: a closed stdin is an error" $? 2
+like "and says so" "$(cat "$tap_dir/err")" 'cannot read'
 
 # ---- size ----
 peak() { # KiB of resident memory that classify needed for stdin

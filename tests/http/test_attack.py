@@ -103,6 +103,20 @@ for path in ("/", "/ui/dashboard.js", "/livez", "/readyz", "/openapi.json"):
 tap.equal(os.stat(os.path.join(service.dir, "state", "http-token")).st_mode & 0o777, 0o600, "the token file is private")
 tap.equal(os.stat(service.path).st_mode & 0o777, 0o600, "the socket is private")
 
+# ---- texts that cost much to take apart or to classify ----
+for unit in (b"[],", b"{},", b'{"":1},'):
+    body = b"[" + unit * (4000000 // len(unit)) + b"0]"
+    refused(f"4 MB of {unit.decode()}", service.post("/v1/classify", body), 413, "body-too-large")
+    refused(f"4 MB of {unit.decode()} as records", service.post("/v1/invocations", body), 413, "body-too-large")
+body = {"backend": "bwrap", "exit": 1, "output": "[{,:" * 1000000}
+tap.equal(service.post("/v1/classify", body).status, 200, "the same bytes in a text are cheap")
+words = b" permission denied operation not permitted read-only file system\n"
+for unit in (b"=/", b" /a", b"=a/"):
+    body = (unit * 700 + words) * 500
+    start = time.monotonic()
+    a = service.post("/v1/classify?backend=bwrap&exit=1", body, content_type="application/octet-stream", timeout=60)
+    tap.ok(a.status == 200 and a.json()["verdict"] == "ok" and time.monotonic() - start < 20, f"near misses of {unit.decode()!r} are decided soon")
+
 # ---- odd requests ----
 tap.equal(service.get("/v1/chain%00x").status, 400, "a NUL in the path is refused")
 tap.equal(service.get("/v1/invocations?limit=1%002").status, 400, "a NUL in a parameter is refused")

@@ -57,7 +57,7 @@ tap.equal((a.json()["verdict"], a.json()["resource"], a.json()["operation"]), ("
 hostile = ask("POST", "/v1/classify?backend=bwrap&exit=1", "/v1/classify", b"touch: cannot touch '/etc/\xff\x00\x1b[31m': Read-only file system\n", content_type="application/octet-stream", status=200).json()
 tap.ok(hostile["verdict"] == "sandbox_denied" and hostile.get("line_b64"), "bytes that are not UTF-8 come back exactly", hostile)
 for bad in ({"backend": "bwrap"}, {"exit": 1}, {"backend": "nonsense", "exit": 1}, {"backend": "bwrap", "exit": 2 ** 40}, {"backend": "bwrap", "exit": 1, "signal": 9}, {"backend": "bwrap", "exit": "1"}, {"backend": "bwrap", "exit": 1, "mode": "wild"},
-            {"backend": "bwrap", "exit": 1, "output": 5}, {"backend": "bwrap", "exit": 1, "output": "", "output_b64": ""}, {"backend": "bwrap", "exit": 1, "writable_roots": ["relative"]}, {"backend": "bwrap", "exit": 1, "output_b64": "!"}, [1], "x", None):
+            {"backend": "bwrap", "exit": 1, "output": 5}, {"backend": "bwrap", "exit": 1, "output": "", "output_b64": ""}, {"backend": "bwrap", "exit": 1, "output_b64": "", "output": ""}, {"backend": "bwrap", "exit": 1, "writable_roots": ["relative"]}, {"backend": "bwrap", "exit": 1, "output_b64": "!"}, [1], "x", None):
     a = ask("POST", "/v1/classify", body=json.dumps(bad).encode(), status=400)
     tap.equal(a.problem, "bad-body", f"classify {json.dumps(bad)[:60]}: names what is wrong")
 for query in ("backend=bwrap", "exit=1", "backend=bwrap&exit=x", "backend=bwrap&exit=1&color=red", "backend=bwrap&exit="):

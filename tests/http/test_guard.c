@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,7 +150,63 @@ static void each_rule_alone(void **state)
 	h.content_length = once("5");
 	h.transfer_encoding = once("chunked");
 	assert_int_equal(judge(&c, &h), HTTP_PROBLEM_BAD_REQUEST);
+	h = good();
+	h.content_length = once("5");
+	assert_int_equal(judge(&c, &h), HTTP_PROBLEM_NONE);
+	h.content_length.odd = true;
+	assert_int_equal(judge(&c, &h), HTTP_PROBLEM_BAD_REQUEST);
+	h = good();
+	h.transfer_encoding = once("chunked");
+	h.transfer_encoding.odd = true;
+	assert_int_equal(judge(&c, &h), HTTP_PROBLEM_BAD_REQUEST);
 	http_config_free(&c);
+}
+
+/* What the gate counts is never less than what the JSON takes. */
+static void json_costs_what_it_takes(void **state)
+{
+	static const char *const items[] = {"[]",
+	                                    "{}",
+	                                    "1",
+	                                    "\"\"",
+	                                    "{\"\":1}",
+	                                    "[1]",
+	                                    "true",
+	                                    "1.5",
+	                                    "{\"a\":[]}",
+	                                    "\"abcdefgh\"",
+	                                    "\"[[{{\"",
+	                                    "\"a\\\"[[\"",
+	                                    "{\"a\":1,\"b\":2,\"c\":3,\"d\":4,\"e\":5}"};
+	(void)state;
+	for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++) {
+		size_t len = strlen(items[i]), n = 300000 / (len + 1);
+		char *text = malloc(n * (len + 1) + 2), *p = text;
+		assert_non_null(text);
+		*p++ = '[';
+		for (size_t k = 0; k < n; k++) {
+			memcpy(p, items[i], len);
+			p += len;
+			*p++ = k + 1 < n ? ',' : ']';
+		}
+		size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+		json_t *j = json_loadb(text, (size_t)(p - text), 0, NULL);
+		size_t took = mallinfo2().uordblks + mallinfo2().hblkhd - before;
+		assert_non_null(j);
+		size_t cost = http_json_cost(text, (size_t)(p - text));
+		if (took > cost)
+			fail_msg("%s: %zu bytes, counted as %zu", items[i], took, cost);
+		json_decref(j);
+		free(text);
+	}
+	/* texts are cheap: an output of 8 MiB passes, 8 MiB of empty lists do not */
+	char *text = malloc(8 << 20);
+	assert_non_null(text);
+	memset(text, '[', 8 << 20);
+	assert_false(http_gate_admits(http_json_cost(text, 8 << 20)));
+	text[0] = '"';
+	assert_true(http_gate_admits(http_json_cost(text, 8 << 20)));
+	free(text);
 }
 
 static void a_service_without_token_lets_nobody_in(void **state)
@@ -392,6 +449,7 @@ int main(void)
 	    cmocka_unit_test(hosts),
 	    cmocka_unit_test(hosts_added),
 	    cmocka_unit_test(each_rule_alone),
+	    cmocka_unit_test(json_costs_what_it_takes),
 	    cmocka_unit_test(a_service_without_token_lets_nobody_in),
 	    cmocka_unit_test(origins_of_a_socket),
 	    cmocka_unit_test(routes),

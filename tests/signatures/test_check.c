@@ -29,8 +29,13 @@ static size_t check(const char *text, found *f)
 	sw_loaded *l;
 	sw_error err = {0};
 	assert_int_equal(sw_loaded_new(&l, &err), 0);
-	if (sw_load_text(l, "demo.yaml", text, strlen(text), &err))
-		fail_msg("%s: %s", err.where, err.what);
+	if (sw_load_text(l, "demo.yaml", text, strlen(text), &err)) {
+		/* What the loader refuses already must name the line. */
+		assert_non_null(strstr(err.where, "demo.yaml:"));
+		problem(f, &err);
+		sw_loaded_free(l);
+		return 1;
+	}
 	const sw_pack_file *files;
 	size_t n = sw_loaded_files(l, &files);
 	sw_check_report report = {.problem = problem, .payload = f};
@@ -85,6 +90,18 @@ static void refusals(void **state)
 	     "near_misses: ['fine']}, {id: demo.x, cause: unknown, literal: 'demo: broken', " LINES
 	     "}]\n",
 	     "belongs to demo.all"},
+	    {FATAL("literal: 'demo: broken', regex: 'demo: broken(?C1)', " LINES), "a callout"},
+	    {FATAL("literal: 'demo: broken', regex: 'demo: broken(*SKIP)', " LINES), "a verb"},
+	    {FATAL("literal: 'demo: broken', regex: '[d', " LINES), "does not compile at byte 0"},
+	    {"schema: 1\nbackend: demo\nrunner: {prefix_regexes: ['[d']}\n", "does not compile"},
+	    {"schema: 1\nbackend: demo\nrunner: {prefix_regexes: ['d*']}\n",
+	     "match the empty string"},
+	    {"schema: 1\nbackend: demo\nrunner: {names: [zz]}\n", "less than 3 bytes"},
+	    {HEAD "extends: [nope]\n", "no pack for backend nope"},
+	    {HEAD "extends: [demo]\n", "the pack itself"},
+	    {HEAD "adjust: [{id: 'demo.*'}]\nfatal: [{id: demo.x, cause: unknown, literal: 'demo: "
+	          "broken', " LINES "}]\n",
+	     "nothing is changed"},
 	    {HEAD "adjust: [{id: 'common.nosuch.*', decides: no}]\n",
 	     "no signature is called common.nosuch.*"},
 	    {HEAD

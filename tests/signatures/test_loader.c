@@ -1,5 +1,6 @@
 /* The loader: every refusal says file:line:column, what, and how to mend it. */
 #include "signatures.h"
+#include "yaml_json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -173,6 +174,30 @@ static void nul_byte(void **state)
 	sw_loaded_free(l);
 }
 
+/* libyaml takes the square of the depth for a document: these are refused before it makes one. */
+static void nested_too_deep(void **state)
+{
+	static const char *const units[] = {"[", "{a: ", "- "};
+	for (size_t u = 0; u < sizeof(units) / sizeof(units[0]); u++) {
+		size_t unit = strlen(units[u]), n = SW_PACK_FILE_MAX / unit * unit - 100 * unit;
+		char *text = malloc(n + 1);
+		assert_non_null(text);
+		for (size_t i = 0; i < n; i += unit)
+			memcpy(text + i, units[u], unit);
+		sw_loaded *l;
+		sw_error err = {0};
+		assert_int_equal(sw_loaded_new(&l, &err), 0);
+		assert_int_equal(sw_load_text(l, "x.yaml", text, n, &err), SW_EPACK);
+		assert_string_equal(err.what, "nested deeper than 64");
+		assert_memory_equal(err.where, "x.yaml:1:", 9);
+		text[n] = '\0';
+		assert_null(sw_yaml_read(text, 60000 / unit * unit, "case.yaml", &err));
+		assert_string_equal(err.what, "nested deeper than 64");
+		sw_loaded_free(l);
+		free(text);
+	}
+}
+
 static void too_large(void **state)
 {
 	size_t n = SW_PACK_FILE_MAX + 1;
@@ -218,6 +243,7 @@ int main(void)
 	    cmocka_unit_test(refusals),
 	    cmocka_unit_test(broken_file_keeps_the_rest),
 	    cmocka_unit_test(nul_byte),
+	    cmocka_unit_test(nested_too_deep),
 	    cmocka_unit_test(too_large),
 	    cmocka_unit_test(user_pack_overrides_by_id),
 	};
