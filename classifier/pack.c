@@ -598,9 +598,12 @@ int sw_pack_compile_all(sw_pack *pack, sw_error *err)
 	sw_regex_error e;
 	for (uint32_t i = 0; i < pack->n_prefix_patterns; i++) {
 		sw_pattern *p = &pack->prefix_patterns[i];
-		if (!atomic_load(&p->code) &&
-		    !(p->code = sw_regex_new(p->source, SW_REGEX_ANCHORED, &e)))
+		if (atomic_load(&p->code))
+			continue;
+		sw_regex *code = sw_regex_new(p->source, SW_REGEX_ANCHORED, &e);
+		if (!code)
 			return does_not_compile(err, &e, p->source, pack->backend);
+		atomic_store(&p->code, code);
 	}
 	for (uint32_t i = 0; i < pack->n_sigs; i++) {
 		const sw_sig *sig = &pack->sigs[i];

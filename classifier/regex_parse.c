@@ -448,37 +448,6 @@ static int32_t parse_group(parser *s)
 	return node;
 }
 
-static int32_t parse_atom(parser *s)
-{
-	const char *at = s->p;
-	rx_set newline = {{0}};
-	switch (*at) {
-	case '(':
-		return parse_group(s);
-	case '[':
-		return parse_class(s);
-	case '\\':
-		return parse_escape(s);
-	case '.':
-		s->p++;
-		put(&newline, '\n');
-		return set_node(s, &newline, true, at);
-	case '^':
-		s->p++;
-		return add_node(s, RX_BOL, at);
-	case '$':
-		s->p++;
-		return add_node(s, RX_EOL, at);
-	case '*':
-	case '+':
-	case '?':
-		return refuse(s, at, "nothing to repeat");
-	default:
-		s->p++;
-		return byte_node(s, (unsigned char)*at, at);
-	}
-}
-
 /* {3} {3,} {3,5}; false: the brace is an ordinary byte. */
 static bool braces(const char *p, uint32_t *min, uint32_t *max, const char **end)
 {
@@ -504,6 +473,42 @@ static bool braces(const char *p, uint32_t *min, uint32_t *max, const char **end
 	*max = n[1];
 	*end = q + 1;
 	return true;
+}
+
+static int32_t parse_atom(parser *s)
+{
+	const char *at = s->p, *end;
+	rx_set newline = {{0}};
+	switch (*at) {
+	case '(':
+		return parse_group(s);
+	case '[':
+		return parse_class(s);
+	case '\\':
+		return parse_escape(s);
+	case '.':
+		s->p++;
+		put(&newline, '\n');
+		return set_node(s, &newline, true, at);
+	case '^':
+		s->p++;
+		return add_node(s, RX_BOL, at);
+	case '$':
+		s->p++;
+		return add_node(s, RX_EOL, at);
+	case '*':
+	case '+':
+	case '?':
+		return refuse(s, at, "nothing to repeat");
+	case '{':
+		if (braces(at, &(uint32_t){0}, &(uint32_t){0}, &end))
+			return refuse(s, at, "nothing to repeat");
+		s->p++;
+		return byte_node(s, '{', at);
+	default:
+		s->p++;
+		return byte_node(s, (unsigned char)*at, at);
+	}
 }
 
 static int32_t parse_repeated(parser *s)
