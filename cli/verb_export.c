@@ -98,9 +98,11 @@ static int run(int argc, char **argv)
 	}
 	/* It gets its name when it is whole, from the process that may still give it one. */
 	sw_error err = {0};
-	if (f && !o.confine.apart && status != CLI_OK)
+	if (f && o.confine.apart)
+		sw_new_file_leave(&file);
+	else if (f && status != CLI_OK)
 		sw_new_file_drop(&file);
-	else if (f && !o.confine.apart && sw_new_file_keep(&file, &err) != 0)
+	else if (f && sw_new_file_keep(&file, &err) != 0)
 		status = cli_fail(&err);
 	store_options_free(&o);
 	return store_finish(status);

@@ -112,7 +112,8 @@ const cli_verb cli_verb_prune = {
         "(--older-than T | --keep-rows N | --keep-bytes N) [--dry-run] [--compact] [--why TEXT] "
         "[--json] [--db PATH]",
     .help = "Only whole sealed segments go, oldest first; the chain keeps a row that says which\n"
-            "ones, when and why, and verify takes such a gap as intact.\n\n"
+            "ones, when and why. It is signed, so this needs the key; what goes, and the names\n"
+            "that stay, are verified first. Verify takes no other gap as intact.\n\n"
             "  --older-than T    90d, week-ago, a date\n"
             "  --keep-rows N     keep at least the newest N records\n"
             "  --keep-bytes N    64M, 2G: of the file in use\n"

@@ -82,6 +82,8 @@ static void print_people(const json_t *r)
 		       json_is_true(json_object_get(r, "key_pinned"))
 		           ? "pinned"
 		           : "as the file itself names it: pin it with --public-key");
+	else
+		puts("no key was ever announced here: nothing shows who wrote it");
 	const json_t *head = json_object_get(r, "head");
 	printf("head %lld:%s\n", number(head, "seq"),
 	       json_string_value(json_object_get(head, "hash")));

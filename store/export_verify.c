@@ -212,7 +212,8 @@ struct lines {
 /* 1: more bytes are there, 0: the end, or a line over the maximum; negative: a failure. */
 static int fill(struct lines *l, int fd, const char *path, sw_error *err)
 {
-	memmove(l->buf, l->buf + l->from, l->have - l->from);
+	if (l->from)
+		memmove(l->buf, l->buf + l->from, l->have - l->from);
 	l->have -= l->from;
 	l->from = 0;
 	if (l->have == l->cap) {

@@ -404,6 +404,10 @@ static int change_key(sw_store *s, const char *next, bool *first, sw_error *err)
 	/* Whoever pins the new key must hear from it what was pruned under the old one. */
 	if (code == 0)
 		code = vouched(s, signs, old_public) ? st_prune_again(s, old_public, err) : 0;
+	/* The new key answers for what is there at once: whoever pins it already finds it used. */
+	s->key_known = code == 0;
+	if (code == 0)
+		code = st_seal_now(s, sw_now_ns(), err);
 	if (code != 0 && !*first)
 		unlink(next);
 	memset(old_secret, 0, sizeof old_secret);

@@ -91,10 +91,15 @@ int sw_new_file_keep(sw_new_file *f, sw_error *err)
 
 void sw_new_file_drop(sw_new_file *f)
 {
-	if (f->fd >= 0)
-		close(f->fd);
 	if (f->tmp)
 		unlink(f->tmp);
+	sw_new_file_leave(f);
+}
+
+void sw_new_file_leave(sw_new_file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
 	free(f->tmp);
 	free(f->path);
 	f->fd = -1;

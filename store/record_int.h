@@ -31,6 +31,7 @@ struct sw_record_parsed {
 
 int rj_fail(sw_error *err, const char *field, const char *why, const char *fix);
 sw_str rj_text(const json_t *v); /* empty where v is not a string */
+int rj_times(sw_record_parsed *p, sw_error *err);
 /* Levels: before and after the verdict is known. */
 int rj_levels(sw_record_parsed *p, sw_error *err);
 void rj_levels_after(sw_record_parsed *p);

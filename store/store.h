@@ -326,7 +326,7 @@ int sw_store_backup(sw_store *s, const char *to, sw_error *err);
 
 /*
  * A new file of mode 0600 that appears under its name whole or not at all; until then it is
- * PATH.RANDOM.tmp beside it. keep and drop end it; what exists is never replaced
+ * PATH.RANDOM.tmp beside it. keep and drop (or leave) end it; what exists is never replaced
  * (SW_ECONFLICT).
  */
 typedef struct sw_new_file {
@@ -336,6 +336,7 @@ typedef struct sw_new_file {
 int sw_new_file_create(sw_new_file *f, const char *path, sw_error *err);
 int sw_new_file_keep(sw_new_file *f, sw_error *err);
 void sw_new_file_drop(sw_new_file *f);
+void sw_new_file_leave(sw_new_file *f); /* in a forked child: the parent keeps or drops it */
 
 /* Kept outputs, newest first, for reclassification. */
 typedef struct sw_kept {

@@ -288,6 +288,10 @@ int st_check_file(sw_store *s, bool after, sw_error *err);
 /* Pipes, folders and devices are refused before anything waits for them. */
 int st_not_regular(const char *path, mode_t mode, const char *what, sw_error *err);
 int st_regular(const char *path, const char *what, sw_error *err); /* 0 where it is missing too */
+int st_check_kinds(const char *path, sw_error *err); /* the same for all files of a trail */
+void st_note_files(sw_store *s);                     /* for st_check_file() */
+int st_make_file(sw_store *s, sw_error *err);
+bool st_frozen(const char *path);          /* on a read-only medium */
 int st_begin(sw_store *s, sw_error *err);  /* lock + BEGIN IMMEDIATE + head */
 int st_commit(sw_store *s, sw_error *err); /* head + COMMIT + checkpoint + unlock */
 void st_abort(sw_store *s);
