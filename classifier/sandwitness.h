@@ -217,7 +217,7 @@ typedef struct sw_sig_def {
 	uint16_t n_literals;
 	const uint16_t *places; /* NULL, or where in each literal the scan looks (SW_PLACE_UNKNOWN:
 	                           to be found) */
-	const char *regex;      /* PCRE2, or NULL */
+	const char *regex;      /* as docs/signatures.md says, or NULL */
 	const char *cause;
 	sw_stage stage;
 	sw_operation operation;

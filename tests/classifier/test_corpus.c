@@ -61,6 +61,7 @@ static void compare(const sw_case *c, const char *backend, const sw_facts *facts
 	                 0);
 	ref_classify(packs[i].slow, facts, exit, started, source, p, n, &want);
 	compared++;
+	assert_false(want.gave_up);
 	if (!ref_agrees(&want, got, why, sizeof(why)) && differ++ < 10)
 		print_message("%s/%s with backend %s, exit %lld, started %s, %s: %s\n", c->backend,
 		              c->name, backend, (long long)exit.code, sw_started_name(started), how,

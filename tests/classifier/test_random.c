@@ -269,6 +269,7 @@ static bool agrees(const setting *s, const buffer *b, const ref_result *want, sw
                    const char *how)
 {
 	char why[400];
+	assert_false(want->gave_up);
 	bool same = ref_agrees(want, got, why, sizeof(why));
 	if (!same)
 		show(s, b, why, how);

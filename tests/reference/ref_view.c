@@ -92,7 +92,9 @@ static size_t priority(const ref_pack *p, const part *w)
 
 static bool regex_matches(const view *v, const pcre2_code *code, const char *p, size_t n)
 {
-	return pcre2_match(code, (PCRE2_SPTR)p, n, 0, 0, v->data, v->limits) >= 0;
+	int rc = pcre2_match(code, (PCRE2_SPTR)p, n, 0, 0, v->data, v->limits);
+	*v->gave_up |= rc < 0 && rc != PCRE2_ERROR_NOMATCH;
+	return rc >= 0;
 }
 
 static bool any_literal(const ref_sig *s, const char *p, size_t n,

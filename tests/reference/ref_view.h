@@ -31,6 +31,7 @@ typedef struct view {
 	size_t n_segs;
 	pcre2_match_data *data;
 	pcre2_match_context *limits;
+	bool *gave_up; /* PCRE2 met a limit: the oracle does not know */
 } view;
 
 void view_cut(view *v, size_t n);

@@ -43,6 +43,7 @@ typedef struct ref_result {
 	uint32_t lowers;
 	const char *bytes; /* what lines were cut from: the output, or */
 	char *decoded;     /* its UTF-8 where it was UTF-16LE */
+	bool gave_up;      /* a pattern cost PCRE2 too much: agrees with anything */
 } ref_result;
 
 /* NULL where the set has no such backend or a regex does not compile. */
