@@ -418,7 +418,9 @@ int sw_store_rotate_key(sw_store *s, sw_error *err)
 {
 	bool first = false;
 	char *next = next_path(s->key_path);
-	int code = next ? st_begin(s, err) : sw_error_set(err, SW_ENOMEM, "out of memory");
+	if (!next)
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	int code = st_begin(s, err);
 	if (code != 0) {
 		free(next);
 		return code;
