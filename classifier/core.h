@@ -224,6 +224,9 @@ typedef struct sw_matcher {
 	char *folded;
 	size_t cap;
 	bool is_folded;
+	bool no_memory;  /* sticky: what was said since may be wrong */
+	uint32_t *asked; /* bit set of the vetoes asked on this line */
+	size_t n_asked;  /* words */
 } sw_matcher;
 
 int sw_matcher_init(sw_matcher *m);

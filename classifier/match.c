@@ -15,6 +15,7 @@ void sw_matcher_free(sw_matcher *m)
 {
 	sw_regex_work_free(m->work);
 	free(m->folded);
+	free(m->asked);
 	*m = (sw_matcher){0};
 }
 
@@ -137,9 +138,11 @@ static sw_match run_regex(const sw_regex *code, sw_matcher *m, const char *p, si
                           sw_regex_spans *spans)
 {
 	const char *subject = code ? folded(m, p) : NULL;
+	m->no_memory |= code && !subject;
 	if (!subject)
 		return SW_MATCH_FAULT;
 	int rc = sw_regex_match(code, m->work, subject, n, spans);
+	m->no_memory |= rc < 0;
 	return rc < 0 ? SW_MATCH_FAULT : rc ? SW_MATCH_YES : SW_MATCH_NO;
 }
 
@@ -262,6 +265,11 @@ bool sw_has_prefix(const sw_pack *pack, sw_matcher *m, const sw_visible *v)
 	}
 }
 
+static bool veto_agrees(const sw_sig *sig, sw_matcher *m, const sw_visible *v)
+{
+	return !sig->regex || run_regex(sw_sig_code(sig), m, v->ptr, v->len, NULL) == SW_MATCH_YES;
+}
+
 typedef struct veto_search {
 	const sw_pack *pack;
 	sw_matcher *m;
@@ -269,29 +277,40 @@ typedef struct veto_search {
 	bool found;
 } veto_search;
 
-static bool veto_agrees(const veto_search *s, const sw_sig *sig)
-{
-	return !sig->regex ||
-	       run_regex(sw_sig_code(sig), s->m, s->v->ptr, s->v->len, NULL) == SW_MATCH_YES;
-}
-
+/* A literal may stand in the line a thousand times: each pattern is asked once. */
 static bool veto_literal(void *payload, uint32_t literal, size_t at)
 {
 	veto_search *s = payload;
 	const sw_filter *f = &s->pack->vetoes;
 	(void)at;
-	for (uint32_t u = f->literals[literal].users; u && !s->found; u = f->users[u].next)
-		s->found = veto_agrees(s, &s->pack->sigs[f->users[u].sig]);
+	for (uint32_t u = f->literals[literal].users; u && !s->found; u = f->users[u].next) {
+		uint32_t i = f->users[u].sig, bit = 1u << (i % 32);
+		if (s->m->asked[i / 32] & bit)
+			continue;
+		s->m->asked[i / 32] |= bit;
+		s->found = veto_agrees(&s->pack->sigs[i], s->m, s->v);
+	}
 	return !s->found;
 }
 
 bool sw_vetoed(const sw_pack *pack, sw_matcher *m, const sw_visible *v)
 {
 	veto_search s = {.pack = pack, .m = m, .v = v};
-	sw_filter_all(&pack->vetoes, v->ptr, v->len, veto_literal, &s);
+	size_t words = pack->n_sigs / 32 + 1u;
+	if (words > m->n_asked) {
+		free(m->asked);
+		m->asked = malloc(words * sizeof(*m->asked));
+		m->n_asked = m->asked ? words : 0;
+	}
+	if (m->asked) {
+		memset(m->asked, 0, words * sizeof(*m->asked));
+		sw_filter_all(&pack->vetoes, v->ptr, v->len, veto_literal, &s);
+	} else {
+		m->no_memory = true;
+	}
 	for (uint32_t i = 0; i < pack->n_short_vetoes && !s.found; i++) {
 		const sw_sig *sig = &pack->sigs[pack->short_vetoes[i]];
-		s.found = sw_literal_in(sig, v->ptr, v->len, NULL) && veto_agrees(&s, sig);
+		s.found = sw_literal_in(sig, v->ptr, v->len, NULL) && veto_agrees(sig, m, v);
 	}
 	return s.found;
 }

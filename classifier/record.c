@@ -329,6 +329,8 @@ void sw_segment_done(sw_scan *scan, const sw_segment *seg)
 	if (matters && !scan->long_claimed && e.n_fatals == 0 && !e.downgrade &&
 	    !sw_blank(seg->visible.ptr, seg->visible.len) && !has_prefix(&e) && !informational(&e))
 		command_line(scan);
+	if (scan->matcher.no_memory)
+		scan->error = SW_ENOMEM;
 	if (e.line && e.line->refs == 0)
 		free(e.line);
 }
