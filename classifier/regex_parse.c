@@ -259,15 +259,19 @@ static int class_member(parser *s, rx_set *set)
 	return c;
 }
 
+static int32_t no_set(parser *s, const char *at)
+{
+	return s->t->n_sets == RX_SETS_MAX ? refuse(s, at, "too many different classes") : RX_NONE;
+}
+
 static int32_t set_node(parser *s, const rx_set *set, bool negative, const char *at)
 {
 	rx_set folded = *set;
 	fold_set(&folded, negative);
-	int32_t id = rx_set_add(s->t, &folded), node = id < 0 ? RX_NONE : add_node(s, RX_SET, at);
+	int32_t id = rx_set_add(s->t, &folded),
+	        node = id < 0 ? no_set(s, at) : add_node(s, RX_SET, at);
 	if (node >= 0)
 		s->t->nodes[node].set = (uint16_t)id;
-	else
-		refuse(s, at, "too many different classes");
 	return node;
 }
 
@@ -317,7 +321,7 @@ static int32_t byte_node(parser *s, unsigned char c, const char *at)
 		put(&set, c);
 		int32_t id = rx_set_add(t, &set);
 		if (id < 0)
-			return refuse(s, at, "too many different classes");
+			return no_set(s, at);
 		t->of_byte[c] = (uint16_t)(id + 1);
 	}
 	int32_t node = add_node(s, RX_SET, at);
@@ -441,7 +445,9 @@ static int32_t parse_group(parser *s)
 		return refuse(s, at, "an atomic group; a line is matched in linear time without");
 	else
 		return refuse(s, at, "flags, comments and (?|...) are not used in patterns");
-	if (node >= 0 && *s->p != ')')
+	if (node < 0)
+		return RX_NONE;
+	if (*s->p != ')')
 		return refuse(s, at, "the ) that ends the group is missing");
 	s->p++;
 	s->depth--;

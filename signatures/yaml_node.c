@@ -130,6 +130,8 @@ static int error_at(sw_error *err, const char *file, const yaml_mark_t *at, cons
 
 static int parser_error(const char *file, sw_error *err, const yaml_parser_t *p)
 {
+	if (p->error == YAML_MEMORY_ERROR)
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
 	sw_error_set(err, SW_EPACK, "not YAML: %s%s%s", p->problem ? p->problem : "unreadable",
 	             p->context ? " " : "", p->context ? p->context : "");
 	return error_at(err, file, &p->problem_mark,

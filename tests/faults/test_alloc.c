@@ -110,10 +110,13 @@ static int explain(void)
 static int load(void)
 {
 	static const char text[] =
-	    "schema: 1\nbackend: demo\ntitle: Demo\nrunner: {names: [a, b], prefixes: ['demo: ']}\n"
+	    "schema: 1\nbackend: demo\ntitle: Demo\nrunner: {names: [aaa, bbb], prefixes: ['demo: "
+	    "'], "
+	    "prefix_regexes: ['d\\d: ']}\n"
 	    "fatal: [{id: demo.a, literal: ['demo: x', 'demo: y'], cause: unknown, only_exit: [1, "
 	    "2], samples: ['demo: x'], near_misses: ['x']}]\n"
-	    "denial: [{id: demo.d, literal: 'no no', cause: c, decides: {with: [read_only]}, "
+	    "denial: [{id: demo.d, literal: 'no no', regex: '(?:no )+no', cause: c, decides: "
+	    "{with: [read_only]}, "
 	    "samples: [{line: 'no no', path: /x}]}]\n"
 	    "adjust: [{id: common.x, decides: no}]\n";
 	static const char causes[] = "- {slug: a, title: b, why: c, check: [d, e], remedies: "
