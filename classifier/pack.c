@@ -518,13 +518,11 @@ static int fill(builder *b)
 	return rc;
 }
 
-int sw_pack_new(sw_pack **out, const sw_pack_set *set, const char *backend, unsigned flags,
-                sw_error *err)
+int sw_pack_new(sw_pack **out, const sw_pack_set *set, const char *backend, sw_error *err)
 {
 	sw_pack *pack = calloc(1, sizeof(*pack));
 	if (!pack)
 		return out_of_memory(err);
-	(void)flags; /* none has an effect today */
 	pack->backend = strdup(backend);
 	if (!pack->backend) {
 		free(pack);

@@ -283,18 +283,13 @@ typedef struct sw_pack_set {
 
 typedef struct sw_pack sw_pack;
 
-enum {
-	SW_PACK_JIT = 1u << 0 /* no effect: patterns are no longer run by a library that has one */
-};
-
 /*
  * Builds what one backend's outputs are matched with: its own definitions (all of
  * that backend in the set, in order), what they extend, and "common". Regular
  * expressions are compiled on first use only. SW_ENOTFOUND: no such backend in
  * the set; SW_EPACK: a definition breaks a limit. `set` must outlive the pack.
  */
-SW_API int sw_pack_new(sw_pack **out, const sw_pack_set *set, const char *backend, unsigned flags,
-                       sw_error *err);
+SW_API int sw_pack_new(sw_pack **out, const sw_pack_set *set, const char *backend, sw_error *err);
 SW_API void sw_pack_free(sw_pack *pack); /* NULL is fine */
 SW_API const char *sw_pack_backend(const sw_pack *pack);
 /* Signatures in matching order; borrowed. */

@@ -185,7 +185,7 @@ json_t *cli_batch_object(const sw_pack_set *set, const json_t *in, const char *d
 	sw_result *r = NULL;
 	json_t *out = NULL;
 	int rc = read_item(&it, in, default_backend, &err);
-	const sw_pack *pack = rc ? NULL : cli_pack_quiet(set, it.backend, 0, &err);
+	const sw_pack *pack = rc ? NULL : cli_pack_quiet(set, it.backend, &err);
 	if (pack) {
 		it.f.facts.observe_ok = flags & CLI_BATCH_OBSERVE_OK;
 		rc = sw_classify(pack, &it.f.facts, it.f.exit, it.f.started, it.f.source,

@@ -46,9 +46,8 @@ size_t cli_pack_files(const sw_pack_file **out);
 /* "built-in", or the folder that a pack came from. */
 const char *cli_pack_origin(const sw_pack_def *def);
 /* A pack of the set; on failure prints what is known and returns NULL. Cached until exit. */
-const sw_pack *cli_pack(const sw_pack_set *set, const char *backend, unsigned flags);
-const sw_pack *cli_pack_quiet(const sw_pack_set *set, const char *backend, unsigned flags,
-                              sw_error *err);
+const sw_pack *cli_pack(const sw_pack_set *set, const char *backend);
+const sw_pack *cli_pack_quiet(const sw_pack_set *set, const char *backend, sw_error *err);
 /* Path of the audit database: opt, or $SANDWITNESS_DB, or XDG default. Caller frees. */
 char *cli_db_path(const char *opt);
 /* sw_result_json with the cause's advice filled in. */

@@ -111,7 +111,7 @@ int corpus_write_capture(const corpus_options *o, const char *name, json_t *prov
                          const char *output, size_t n)
 {
 	const sw_pack_set *set = cli_pack_set(o->signatures, o->pack_set);
-	const sw_pack *pack = set ? cli_pack(set, o->backend, 0) : NULL;
+	const sw_pack *pack = set ? cli_pack(set, o->backend) : NULL;
 	sw_error err = {0};
 	sw_result *r = NULL;
 	sw_verdict v = SW_VERDICT_OK;

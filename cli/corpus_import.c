@@ -288,7 +288,7 @@ static int import_row(importer *im, json_t *row, sw_error *err)
 	if (!id || !backend || !text_of(row, "expect") ||
 	    !json_is_integer(json_object_get(row, "exit")))
 		return sw_error_set(err, SW_EINVAL, "id, backend, exit and expect are needed");
-	const sw_pack *pack = cli_pack_quiet(im->set, backend, 0, err);
+	const sw_pack *pack = cli_pack_quiet(im->set, backend, err);
 	if (!pack)
 		return err->code;
 	json_t *corrected = correct(im, row), *doc = json_object();

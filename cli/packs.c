@@ -15,7 +15,6 @@ static struct {
 	sw_pack_file *files;
 	size_t n_files;
 	struct {
-		unsigned flags;
 		sw_pack *pack;
 	} packs[64];
 	size_t n_packs;
@@ -122,31 +121,28 @@ static bool is_known(const sw_pack_set *set, const char *backend)
 	return false;
 }
 
-const sw_pack *cli_pack_quiet(const sw_pack_set *set, const char *backend, unsigned flags,
-                              sw_error *err)
+const sw_pack *cli_pack_quiet(const sw_pack_set *set, const char *backend, sw_error *err)
 {
 	for (size_t i = 0; i < in_force.n_packs; i++)
-		if (in_force.packs[i].flags == flags &&
-		    strcmp(sw_pack_backend(in_force.packs[i].pack), backend) == 0)
+		if (strcmp(sw_pack_backend(in_force.packs[i].pack), backend) == 0)
 			return in_force.packs[i].pack;
 	sw_pack *pack;
 	if (!is_known(set, backend)) {
 		unknown_backend(set, backend, err);
 		return NULL;
 	}
-	if (sw_pack_new(&pack, set, backend, flags, err))
+	if (sw_pack_new(&pack, set, backend, err))
 		return NULL;
 	if (in_force.n_packs == sizeof(in_force.packs) / sizeof(in_force.packs[0]))
 		sw_pack_free(in_force.packs[--in_force.n_packs].pack);
-	in_force.packs[in_force.n_packs].flags = flags;
 	in_force.packs[in_force.n_packs++].pack = pack;
 	return pack;
 }
 
-const sw_pack *cli_pack(const sw_pack_set *set, const char *backend, unsigned flags)
+const sw_pack *cli_pack(const sw_pack_set *set, const char *backend)
 {
 	sw_error err;
-	const sw_pack *pack = cli_pack_quiet(set, backend, flags, &err);
+	const sw_pack *pack = cli_pack_quiet(set, backend, &err);
 	if (!pack)
 		sw_error_print(stderr, &err);
 	return pack;

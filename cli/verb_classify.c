@@ -75,7 +75,7 @@ static int classify_one(const options *o, const sw_pack_set *set)
 		              "name the file that holds the captured output, or - for stdin");
 		return cli_fail(&err);
 	}
-	const sw_pack *pack = cli_pack(set, o->backend, 0);
+	const sw_pack *pack = cli_pack(set, o->backend);
 	sw_scan *scan = NULL;
 	sw_result *r = NULL;
 	int status = CLI_USAGE;

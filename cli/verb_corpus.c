@@ -7,7 +7,7 @@
 
 static const sw_pack *pack_for(void *payload, const char *backend, sw_error *err)
 {
-	return cli_pack_quiet(payload, backend, 0, err);
+	return cli_pack_quiet(payload, backend, err);
 }
 
 static void progress(void *payload, size_t done)

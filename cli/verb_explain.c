@@ -196,7 +196,7 @@ static int run(int argc, char **argv)
 	if (!o.f.has_exit && !o.f.exit.timed_out)
 		return cli_usage_error(self, "--exit is missing (or --signal, or --timed-out)");
 	const sw_pack_set *set = cli_pack_set(o.signatures, o.pack_set);
-	const sw_pack *pack = set ? cli_pack(set, o.backend, 0) : NULL;
+	const sw_pack *pack = set ? cli_pack(set, o.backend) : NULL;
 	if (!pack)
 		return CLI_USAGE;
 	char *text;

@@ -106,7 +106,7 @@ static int one(void *arg, const sw_kept *k)
 	/* Refused before it was spawned: there was nothing to classify. */
 	if (strcmp(verdict, "sandbox_unavailable") == 0)
 		return 0;
-	const sw_pack *pack = cli_pack(w->set, text_of(k->invocation, "backend").ptr, 0);
+	const sw_pack *pack = cli_pack(w->set, text_of(k->invocation, "backend").ptr);
 	w->looked++;
 	if (!pack) {
 		w->no_pack++;

@@ -45,7 +45,7 @@ typedef struct recorder {
 
 static const sw_pack *find(void *arg, const char *backend)
 {
-	return cli_pack(((recorder *)arg)->set, backend, 0);
+	return cli_pack(((recorder *)arg)->set, backend);
 }
 
 static void refuse(const recorder *r, const entry *e)

@@ -258,7 +258,7 @@ static int run_session(session *s, run_cli_options *o)
 	int status = prepare(s, o);
 	if (status)
 		return status;
-	const sw_pack *pack = cli_pack(set, s->backend, SW_PACK_JIT);
+	const sw_pack *pack = cli_pack(set, s->backend);
 	if (!pack)
 		return SW_RUN_EXIT_REFUSED;
 	if (open_record(s, &err))

@@ -156,7 +156,7 @@ const sw_pack *http_packs_get(http_packs *p, const char *backend, sw_error *err)
 			code = sw_error_set(err, SW_ETOOBIG, "too many backends");
 		/* where writable code is forbidden, as by the unit, it works without */
 		if (!code)
-			code = sw_pack_new(&pack, &p->set, backend, 0, err);
+			code = sw_pack_new(&pack, &p->set, backend, err);
 		if (!code) {
 			p->made[p->n_made].backend = sw_pack_backend(pack);
 			p->made[p->n_made++].pack = pack;

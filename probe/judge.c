@@ -84,7 +84,7 @@ void pr_blame(const pr_call *c, sw_backend_status *b, const pb_outcome *o)
 	sw_result *r = NULL;
 	const char *cause = "unknown";
 	pr_first_line(o, b->line, sizeof(b->line));
-	if (!sw_pack_new(&pack, c->packs, b->id, 0, NULL) &&
+	if (!sw_pack_new(&pack, c->packs, b->id, NULL) &&
 	    !sw_classify(pack, NULL, pb_exit(o), SW_STARTED_UNKNOWN, SW_SOURCE_NONE, o->out, o->n,
 	                 &r, NULL)) {
 		if (r->verdict == SW_VERDICT_RUNNER_FAILED && r->cause)

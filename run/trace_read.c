@@ -128,9 +128,9 @@ static void address(run_failed_call *f)
 		    (!start_of(f->pid, AT_FDCWD, start,
 		               sizeof start - 1 - sizeof a.local.sun_path)))
 			return;
-		int k = snprintf(f->path, sizeof f->path, "%s%s%.*s", strcmp(start, "/") ? start : "",
-		                 start[0] ? "/" : "", (int)sizeof a.local.sun_path,
-		                 a.local.sun_path);
+		int k =
+		    snprintf(f->path, sizeof f->path, "%s%s%.*s", strcmp(start, "/") ? start : "",
+		             start[0] ? "/" : "", (int)sizeof a.local.sun_path, a.local.sun_path);
 		if (k < 0 || (size_t)k >= sizeof f->path)
 			f->path[0] = '\0';
 		f->resource_kind = "path";

@@ -51,7 +51,7 @@ static sw_pack *pack_of(checker *c, const char *backend)
 	sw_pack *pack;
 	if (c->n_packs == 64)
 		return NULL;
-	if (sw_pack_new(&pack, &c->set, backend, 0, &err)) {
+	if (sw_pack_new(&pack, &c->set, backend, &err)) {
 		problem(c, NULL, err.where[0] ? err.where : backend, err.fix, "%s", err.what);
 		return NULL;
 	}

@@ -115,4 +115,3 @@ bool st_frozen(const char *path)
 		slash[slash == dir] = 0;
 	return access(slash ? dir : ".", W_OK) != 0 && (stat(wal, &st) != 0 || st.st_size == 0);
 }
-

@@ -248,7 +248,7 @@ static sw_pack *smaller(const sw_pack *pack, size_t n, sw_pack_def *def, const s
 	    .backend = "small", .title = "small", .sigs = sigs, .n_sigs = (uint16_t)k};
 	*defs = def;
 	*set = (sw_pack_set){defs, 1};
-	if (sw_pack_new(&out, set, "small", 0, &err))
+	if (sw_pack_new(&out, set, "small", &err))
 		fprintf(stderr, "bench-classify: %s\n", err.what);
 	return out;
 }
@@ -329,7 +329,7 @@ int main(int argc, char **argv)
 			sw_pack_set set;
 			*eq = '\0';
 			if (!load(eq + 1, size, &in) ||
-			    sw_pack_new(&pack, sw_builtin_packs(), backend, 0, &err)) {
+			    sw_pack_new(&pack, sw_builtin_packs(), backend, &err)) {
 				fprintf(stderr, "bench-classify: cannot use %s\n", eq + 1);
 				return 1;
 			}

@@ -321,7 +321,7 @@ const sw_pack *test_pack(const char *backend)
 			return cache[i].pack;
 		if (cache[i].name)
 			continue;
-		if (sw_pack_new(&cache[i].pack, &test_packs, backend, 0, &err) != 0) {
+		if (sw_pack_new(&cache[i].pack, &test_packs, backend, &err) != 0) {
 			fprintf(stderr, "%s: %s: %s\n", backend, err.where, err.what);
 			abort();
 		}

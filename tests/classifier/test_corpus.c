@@ -40,7 +40,7 @@ static size_t pack_index(const char *backend)
 	assert_true(n_packs < BACKENDS_MAX);
 	snprintf(packs[n_packs].name, sizeof(packs[n_packs].name), "%s", backend);
 	sw_error err = {0};
-	int rc = sw_pack_new(&packs[n_packs].fast, sw_builtin_packs(), backend, 0, &err);
+	int rc = sw_pack_new(&packs[n_packs].fast, sw_builtin_packs(), backend, &err);
 	if (rc)
 		print_message("%s: %s\n", backend, err.what);
 	assert_int_equal(rc, 0);

@@ -462,7 +462,7 @@ static sw_result *with_pattern(const char *regex, const char *text, size_t n)
 	const sw_pack_set set = {defs, 1};
 	sw_pack *pack = NULL;
 	sw_result *r = NULL;
-	assert_int_equal(sw_pack_new(&pack, &set, "slow", 0, NULL), 0);
+	assert_int_equal(sw_pack_new(&pack, &set, "slow", NULL), 0);
 	assert_int_equal(sw_classify(pack, NULL, sw_exit_code(1), SW_STARTED_UNKNOWN,
 	                             SW_SOURCE_NONE, text, n, &r, NULL),
 	                 0);
@@ -535,7 +535,7 @@ TEST(packs_unknown_backend)
 	UNUSED;
 	sw_pack *pack = NULL;
 	sw_error err = {0};
-	assert_int_equal(sw_pack_new(&pack, &test_packs, "nosuch", 0, &err), SW_ENOTFOUND);
+	assert_int_equal(sw_pack_new(&pack, &test_packs, "nosuch", &err), SW_ENOTFOUND);
 	assert_non_null(strstr(err.what, "nosuch"));
 	assert_null(pack);
 }

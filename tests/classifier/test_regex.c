@@ -155,7 +155,7 @@ static void collect_built_in(void)
 	const sw_pack_set *set = sw_builtin_packs();
 	for (size_t i = 0; i < set->n_defs; i++) {
 		sw_pack *pack;
-		assert_int_equal(sw_pack_new(&pack, set, set->defs[i]->backend, 0, NULL), 0);
+		assert_int_equal(sw_pack_new(&pack, set, set->defs[i]->backend, NULL), 0);
 		for (uint32_t k = 0; k < pack->n_sigs; k++)
 			if (pack->sigs[k].regex)
 				add_pattern(pack->sigs[k].regex,

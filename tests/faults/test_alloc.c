@@ -57,7 +57,7 @@ static int classify(void)
 	sw_pack *pack = NULL;
 	sw_result *r = NULL;
 	sw_facts facts = {.observe_ok = true};
-	int rc = sw_pack_new(&pack, sw_builtin_packs(), "bwrap", 0, &err);
+	int rc = sw_pack_new(&pack, sw_builtin_packs(), "bwrap", &err);
 	if (!rc)
 		rc = sw_classify(pack, &facts, sw_exit_code(1), SW_STARTED_UNKNOWN, SW_SOURCE_NONE,
 		                 OUTPUT, sizeof(OUTPUT) - 1, &r, &err);
@@ -76,7 +76,7 @@ static int stream_long(void)
 	sw_result *r = NULL;
 	static char chunk[50000];
 	memset(chunk, 'x', sizeof(chunk));
-	int rc = sw_pack_new(&pack, sw_builtin_packs(), "docker", 0, &err);
+	int rc = sw_pack_new(&pack, sw_builtin_packs(), "docker", &err);
 	if (!rc)
 		rc = sw_scan_begin(&scan, pack, NULL, &err);
 	for (int i = 0; i < 4 && !rc; i++)
@@ -97,7 +97,7 @@ static int explain(void)
 	sw_error err;
 	sw_pack *pack = NULL;
 	sw_explanation *e = NULL;
-	int rc = sw_pack_new(&pack, sw_builtin_packs(), "seatbelt", 0, &err);
+	int rc = sw_pack_new(&pack, sw_builtin_packs(), "seatbelt", &err);
 	if (!rc)
 		rc = sw_explain(pack, NULL, sw_exit_code(1), SW_STARTED_UNKNOWN, SW_SOURCE_NONE,
 		                OUTPUT, sizeof(OUTPUT) - 1, &e, &err);

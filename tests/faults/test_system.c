@@ -155,7 +155,7 @@ static void no_process_left(void **state)
 		sw_run_report report;
 		sw_result *result = NULL;
 		sw_error err = {0};
-		assert_int_equal(sw_pack_new(&pack, sw_builtin_packs(), "none", 0, &err), 0);
+		assert_int_equal(sw_pack_new(&pack, sw_builtin_packs(), "none", &err), 0);
 		const sw_run_options o = {.argv = argv, .out_fd = -1, .err_fd = -1};
 		memset(&report, 0, sizeof report);
 		fault.fork_errno = numbers[i];

@@ -28,7 +28,7 @@ static void load(void)
 		if (known)
 			continue;
 		packs[n_packs].name = name;
-		MUST(sw_pack_new(&packs[n_packs].fast, set, name, 0, NULL) == 0);
+		MUST(sw_pack_new(&packs[n_packs].fast, set, name, NULL) == 0);
 		n_packs++;
 	}
 }

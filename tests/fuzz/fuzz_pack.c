@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		const sw_pack_def *defs[] = {files[i].def};
 		sw_pack_set set = {defs, 1};
 		sw_pack *pack = NULL;
-		if (sw_pack_new(&pack, &set, files[i].def->backend, 0, &err))
+		if (sw_pack_new(&pack, &set, files[i].def->backend, &err))
 			continue;
 		sw_result *r = NULL;
 		MUST(sw_classify(pack, NULL, sw_exit_code(1), SW_STARTED_UNKNOWN, SW_SOURCE_NONE,

@@ -12,7 +12,7 @@ static const sw_pack *find(void *arg, const char *backend)
 	if (strcmp(backend, "bwrap") != 0)
 		return NULL;
 	if (!bwrap)
-		MUST(sw_pack_new(&bwrap, sw_builtin_packs(), "bwrap", 0, NULL) == 0);
+		MUST(sw_pack_new(&bwrap, sw_builtin_packs(), "bwrap", NULL) == 0);
 	return bwrap;
 }
 

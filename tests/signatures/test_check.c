@@ -150,7 +150,7 @@ static void every_regex_compiles(void **state)
 	sw_error err;
 	for (size_t i = 0; i < set->n_defs; i++) {
 		sw_pack *pack;
-		assert_int_equal(sw_pack_new(&pack, set, set->defs[i]->backend, 0, &err), 0);
+		assert_int_equal(sw_pack_new(&pack, set, set->defs[i]->backend, &err), 0);
 		if (sw_pack_compile_all(pack, &err))
 			fail_msg("%s: %s", err.where, err.what);
 		sw_pack_free(pack);

@@ -228,7 +228,7 @@ static void user_pack_overrides_by_id(void **state)
 	const sw_pack_def *defs[2] = {files[0].def, files[1].def};
 	sw_pack_set set = {defs, n};
 	sw_pack *pack;
-	assert_int_equal(sw_pack_new(&pack, &set, "demo", 0, &err), 0);
+	assert_int_equal(sw_pack_new(&pack, &set, "demo", &err), 0);
 	assert_int_equal(sw_pack_sig_count(pack), 2);
 	assert_string_equal(sw_pack_sig(pack, 0)->cause, "mine");
 	assert_string_equal(sw_pack_sig(pack, 1)->id, "demo.y");

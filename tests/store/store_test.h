@@ -118,7 +118,7 @@ static inline const sw_pack *builtin_pack(void *arg, const char *backend)
 	(void)arg;
 	for (int i = 0; i < 64; i++) {
 		if (!cache[i].pack) {
-			if (sw_pack_new(&cache[i].pack, sw_builtin_packs(), backend, 0, NULL) != 0)
+			if (sw_pack_new(&cache[i].pack, sw_builtin_packs(), backend, NULL) != 0)
 				return NULL;
 			snprintf(cache[i].name, sizeof cache[i].name, "%s", backend);
 			return cache[i].pack;
