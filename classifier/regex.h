@@ -51,7 +51,11 @@ int sw_regex_match(const sw_regex *re, sw_regex_work *w, const char *folded, siz
                    sw_regex_spans *spans);
 /* Steps taken so far, of all matches: what tests hold against the bound. */
 uint64_t sw_regex_steps(const sw_regex_work *w);
-/* Instructions: a match takes at most four times as many steps for each byte. */
+/* A match takes at most so many steps for each instruction and byte: four, and as many again for
+ * each place of the common string that is looked at by itself (regex_match.c), eight of them and
+ * one more. */
+enum { SW_REGEX_STEPS = 4 * (1 + 9) };
+/* Instructions. */
 size_t sw_regex_size(const sw_regex *re);
 
 #endif

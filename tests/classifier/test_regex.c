@@ -118,7 +118,7 @@ static void compare(const pattern *p, const char *line, size_t n)
 		else
 			same = spans.at[2 * g] == SIZE_MAX;
 	}
-	if (!same || steps > 4 * sw_regex_size(p->fast) * (n + 2)) {
+	if (!same || steps > SW_REGEX_STEPS * sw_regex_size(p->fast) * (n + 2)) {
 		show(line, n);
 		fail_msg("%s: PCRE2 %d, ours %d, %llu steps", p->source, want, got,
 		         (unsigned long long)steps);

@@ -26,7 +26,7 @@ static void compare(const sw_regex *fast, pcre2_code *slow, const char *subject,
 	int want = pcre2_match(slow, (PCRE2_SPTR)subject, n, 0, 0, data, limits);
 	sw_regex_work_line(work);
 	int got = sw_regex_match(fast, work, folded, n, &spans);
-	MUST(sw_regex_steps(work) <= 4 * (uint64_t)sw_regex_size(fast) * (n + 1) + 64);
+	MUST(sw_regex_steps(work) <= SW_REGEX_STEPS * (uint64_t)sw_regex_size(fast) * (n + 2));
 	if (want >= 0 || want == PCRE2_ERROR_NOMATCH) {
 		MUST(got == (want >= 0));
 		PCRE2_SIZE *ov = pcre2_get_ovector_pointer(data);
