@@ -91,11 +91,11 @@ void run_trace_gone(run_trace *t, pid_t pid)
 	forget_paths(s);
 	/* closing the gap keeps every chain whole */
 	size_t mask = t->cap_slots - 1, hole = (size_t)(s - t->slots);
-	t->slots[hole].pid = 0;
+	t->slots[hole] = (run_trace_slot){0};
 	t->n_slots--;
 	for (size_t i = (hole + 1) & mask; t->slots[i].pid; i = (i + 1) & mask) {
 		run_trace_slot moved = t->slots[i];
-		t->slots[i].pid = 0;
+		t->slots[i] = (run_trace_slot){0}; /* its paths move along */
 		*slot_of(t, moved.pid) = moved;
 	}
 }
@@ -178,6 +178,10 @@ bool run_trace_begin(run_trace *t, pid_t pid)
 	if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, (void *)sizeof info, &info) <= 0 ||
 	    info.op != PTRACE_SYSCALL_INFO_SECCOMP)
 		return false;
+	if (run_trace_unseen(info.arch, info.seccomp.nr)) {
+		t->unseen = true;
+		return false;
+	}
 	for (int i = 0; i < 6; i++)
 		args[i] = info.seccomp.args[i];
 	return begins(t, pid, info.seccomp.nr, args);
@@ -207,20 +211,51 @@ static bool command_has(pid_t pid, const char *const *words)
 	return found;
 }
 
+/* npm that runs a script of the project's: "npm test", or node with npm's file. */
+static bool runs_npm_script(pid_t pid)
+{
+	static const char *const verbs[] = {"test",     "run",     "start",     "run-script",
+	                                    "npm test", "npm run", "npm start", NULL};
+	char path[64], *text;
+	size_t n;
+	snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+	if (sw_read_file(path, 1 << 16, &text, &n, NULL))
+		return false;
+	bool npm = false;
+	for (const char *p = text; p < text + n && !npm; p += strlen(p) + 1) {
+		const char *slash = strrchr(p, '/');
+		const char *leaf = slash ? slash + 1 : p;
+		npm = !strncmp(leaf, "npm", 3) &&
+		      (leaf[3] == '\0' || leaf[3] == ' ' || leaf[3] == '-');
+	}
+	bool title = !strncmp(text, "npm run", 7) || !strncmp(text, "npm test", 8) ||
+	             !strncmp(text, "npm start", 9);
+	free(text);
+	return npm && (title || command_has(pid, verbs));
+}
+
 /* Programs try these and go on without: refused, but nobody's reason to fail. */
 static bool harmless(const run_failed_call *f)
 {
 	static const char *const looks[] = {"status", "diff", "describe", "log", "show", NULL};
 	static const char *const compiles[] = {"compileall", "py_compile", NULL};
+	static const char *const caches[] = {"/.pytest_cache", "/.cargo/.package-cache",
+	                                     "/.cargo/.global-cache", "/.npm/_logs",
+	                                     "/.npm/_update-notifier"};
 	if (f->error == EXDEV && !f->one_mount)
 		return true; /* two mounts: it is copied then */
 	if (run_trace_reads(f) && (!strncmp(f->path, "/sys/", 5) || !strncmp(f->path, "/proc/", 6)))
 		return true;
 	if (strstr(f->path, "/.git/index.lock"))
 		return command_has(f->pid, looks);
+	if (f->call->kind == CALL_CONNECT && runs_npm_script(f->pid))
+		return true; /* it asks whether there is a newer npm */
 	if (strstr(f->path, "/__pycache__"))
 		return !command_has(f->pid, compiles);
-	return strstr(f->path, "/.pytest_cache") != NULL;
+	for (size_t i = 0; i < sizeof caches / sizeof caches[0]; i++)
+		if (strstr(f->path, caches[i]))
+			return true;
+	return false;
 }
 
 static void keep(run_trace *t, const run_failed_call *f)
@@ -258,7 +293,11 @@ static bool counted_again(run_trace *t, const run_failed_call *f)
 /* Whether the same was asked a moment ago; else it is noted. Equal hashes can only hide. */
 static bool asked_before(run_trace *t, const run_failed_call *f)
 {
+	const uint64_t who[] = {run_trace_user(f->pid), f->args[1], f->args[2], f->args[3]};
 	uint64_t h = 1469598103934665603u;
+	for (size_t i = 0; i < sizeof who / sizeof who[0]; i++)
+		if (i == 0 || f->call->kind == CALL_CHOWN)
+			h = (h ^ who[i]) * 1099511628211u;
 	for (const char *p = f->path; *p; p++)
 		h = (h ^ (unsigned char)*p) * 1099511628211u;
 	for (const char *p = f->path2; *p; p++)
@@ -453,7 +492,7 @@ static bool names(const sw_result *r, const char *word)
  */
 static bool refuted(const run_trace *t, const sw_result *r)
 {
-	if (!t->on || !t->command || t->lost || t->raced || !r->has_hit ||
+	if (!t->on || !t->command || t->lost || t->raced || t->unseen || !r->has_hit ||
 	    r->evidence != SW_EVIDENCE_TEXT || r->verdict != SW_VERDICT_SANDBOX_DENIED)
 		return false;
 	/* only the watched calls fail like this, and none did: the line is made up */

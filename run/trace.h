@@ -58,6 +58,8 @@ const run_call *run_call_of(int nr, const uint64_t args[6]);
 /* Which errors of the call are a refusal. */
 bool run_call_refusal(const run_call *c, int error);
 
+/* A call of another ABI, or one by which calls are made elsewhere (io_uring). */
+bool run_trace_unseen(uint32_t arch, uint64_t nr);
 /* The call gives its process a seccomp filter. */
 bool run_trace_sets_filter(int nr, const uint64_t args[6]);
 
@@ -155,6 +157,7 @@ typedef struct run_trace {
 	int own_filters;      /* of a process that has none but ours; 0: not known so far */
 	int sandbox_filters;  /* with the sandbox's */
 	bool raced;           /* a path was another one at the end of its call */
+	bool unseen;          /* something made calls that the filter does not tell apart */
 	const sw_run_program *program; /* the runner's; NULL: none is there */
 	run_trace_slot *slots;         /* by thread */
 	size_t n_slots, cap_slots;

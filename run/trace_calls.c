@@ -231,6 +231,18 @@ bool run_call_refusal(const run_call *c, int error)
 #define NATIVE_ARCH 0
 #endif
 
+/* x32: numbers with this bit, under the same architecture. */
+#define OTHER_ABI 0x40000000
+
+bool run_trace_unseen(uint32_t arch, uint64_t nr)
+{
+#ifdef SYS_io_uring_setup
+	if (nr == SYS_io_uring_setup)
+		return true;
+#endif
+	return arch != NATIVE_ARCH || nr >= OTHER_ABI;
+}
+
 bool run_trace_sets_filter(int nr, const uint64_t args[6])
 {
 	return nr == SYS_seccomp
@@ -267,18 +279,23 @@ int run_trace_filter(struct sock_fprog *out)
 {
 	if (NATIVE_ARCH == 0)
 		return SW_EUNSUPPORTED;
-	struct sock_filter *f = calloc((N_CALLS + 3) * PART_MAX, sizeof *f);
+	struct sock_filter *f = calloc((N_CALLS + 5) * PART_MAX, sizeof *f);
 	if (!f)
 		return SW_ENOMEM;
 	unsigned short n = 0;
 	f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 	                                      offsetof(struct seccomp_data, arch));
 	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 1, 0);
-	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
 	f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 	                                      offsetof(struct seccomp_data, nr));
+	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, OTHER_ABI, 0, 1);
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
 	for (size_t i = 0; i < N_CALLS; i++)
 		n += part(f + n, calls[i].nr, calls[i].when, calls[i].arg, calls[i].value);
+#ifdef SYS_io_uring_setup
+	n += part(f + n, SYS_io_uring_setup, CALL_ALWAYS, 0, 0);
+#endif
 	/* what gives a process a filter of its own */
 	n += part(f + n, SYS_seccomp, CALL_EQUAL, 0, SECCOMP_SET_MODE_FILTER);
 	n += part(f + n, SYS_prctl, CALL_EQUAL, 0, PR_SET_SECCOMP);

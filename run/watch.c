@@ -113,6 +113,10 @@ static void traced_stop(run_watch *w, pid_t pid, int sig, int event)
 	if (event == PTRACE_EVENT_SECCOMP) {
 		ends = run_trace_begin(w->trace, pid);
 	} else if (event == PTRACE_EVENT_EXEC) {
+		unsigned long old;
+		/* the thread that executes gives its own number up for its leader's */
+		if (ptrace(PTRACE_GETEVENTMSG, pid, 0, &old) == 0 && (pid_t)old != pid)
+			run_trace_gone(w->trace, (pid_t)old);
 		/* runners that are only traced may start helpers and themselves again */
 		bool first = executes_command(w, pid) && !w->seen &&
 		             (w->proves || run_other_program_runs(pid, w->program, 0));
