@@ -57,6 +57,13 @@ static bool resolve(void *ctx, const char *path, char *out, size_t n)
 	return false;
 }
 
+static bool is_there(void *ctx, const char *path)
+{
+	struct stat st;
+	(void)ctx;
+	return lstat(path, &st) == 0;
+}
+
 /* Deep enough for /run/user/1000/systemd/private. More entries than this are taken for one. */
 #define LOOK_DEPTH 6
 #define LOOK_ENTRIES 4096
@@ -98,6 +105,30 @@ static bool has_socket(void *ctx, const char *path, bool near)
 	return find_socket(AT_FDCWD, path, near ? LOOK_DEPTH - 2 : 0, &left);
 }
 
+static bool one_socket(int at, const char *name)
+{
+	struct stat st;
+	return fstatat(at, name, &st, 0) == 0 && S_ISSOCK(st.st_mode) &&
+	       faccessat(at, name, W_OK, AT_EACCESS) == 0;
+}
+
+/* One level: agents and servers put theirs right into a folder of its own. */
+static bool is_socket(void *ctx, const char *path)
+{
+	(void)ctx;
+	if (one_socket(AT_FDCWD, path))
+		return true;
+	DIR *d = opendir(path);
+	bool found = false;
+	int left = LOOK_ENTRIES;
+	for (struct dirent *e; d && !found && left-- && (e = readdir(d));)
+		found = (e->d_type == DT_SOCK || e->d_type == DT_UNKNOWN) &&
+		        one_socket(dirfd(d), e->d_name);
+	if (d)
+		closedir(d);
+	return found;
+}
+
 /* ---- descriptors ---- */
 
 static void descriptor(run_host *h, int fd)
@@ -107,8 +138,13 @@ static void descriptor(run_host *h, int fd)
 	for (size_t i = 0; i < h->n_fds; i++)
 		if (h->fds[i].fd == fd)
 			return;
-	if (h->n_fds == RUN_HOST_FDS_MAX || fstat(fd, &st))
+	if (fstat(fd, &st))
 		return;
+	if (h->n_fds == RUN_HOST_FDS_MAX) { /* there is one more, and it may be the worst */
+		h->fds[RUN_HOST_FDS_MAX - 1].type = S_IFDIR;
+		h->fds[RUN_HOST_FDS_MAX - 1].writable = true;
+		return;
+	}
 	sw_derive_fd *f = &h->fds[h->n_fds];
 	*f = (sw_derive_fd){.fd = fd, .type = st.st_mode & S_IFMT};
 	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -131,6 +167,24 @@ static void descriptor(run_host *h, int fd)
 	h->n_fds++;
 }
 
+/* This program's own end with the exec. */
+static void inherited(run_host *h, int fd)
+{
+	int flags = fcntl(fd, F_GETFD);
+	if (flags >= 0 && !(flags & FD_CLOEXEC))
+		descriptor(h, fd);
+}
+
+static void every_descriptor(run_host *h)
+{
+	DIR *d = opendir("/proc/self/fd");
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (atoi(e->d_name) > 2)
+			inherited(h, atoi(e->d_name));
+	if (d)
+		closedir(d);
+}
+
 static void descriptors(run_host *h, const run_cli_options *o, char *const *argv)
 {
 	if (!o->quiet_stdin)
@@ -139,14 +193,11 @@ static void descriptors(run_host *h, const run_cli_options *o, char *const *argv
 		descriptor(h, STDOUT_FILENO);
 	for (size_t i = 0; i < o->n_keep_fds; i++)
 		descriptor(h, o->keep_fds[i]);
-	/* every number that an option could name; it is harmless to look at one too many */
-	for (size_t i = 0; argv[i]; i++) {
-		char *end;
-		long fd = strtol(argv[i], &end, 10);
-		if (argv[i][0] >= '0' && argv[i][0] <= '9' && !*end && fd > 2 && fd < 65536 && i &&
-		    argv[i - 1][0] == '-')
-			descriptor(h, (int)fd);
-	}
+	int named[RUN_HOST_FDS_MAX], n = sw_run_named_descriptors(argv, named, RUN_HOST_FDS_MAX);
+	for (int i = 0; i < n && i < RUN_HOST_FDS_MAX; i++)
+		inherited(h, named[i]);
+	if (n < 0)
+		every_descriptor(h);
 	h->d.fds = h->fds;
 	h->d.n_fds = h->n_fds;
 }
@@ -289,6 +340,8 @@ void run_host_look(run_host *h, const run_cli_options *o, char *const *argv)
 	                           .no_userns = no_userns(),
 	                           .terminal = terminal(o),
 	                           .resolve = resolve,
+	                           .is_there = is_there,
+	                           .is_socket = is_socket,
 	                           .has_socket = has_socket};
 	descriptors(h, o, argv);
 	mounts(h);

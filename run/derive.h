@@ -61,9 +61,15 @@ typedef struct sw_derive_options {
 	/* As realpath(): follows links, `..` after them, and writes the canonical path. False
 	 * with errno 0, ENOENT or ENOTDIR: does not exist; else: cannot be told. NULL: by text. */
 	bool (*resolve)(void *ctx, const char *path, char *out, size_t n);
+	/* As lstat(): something has that name, also a link that leads nowhere. NULL: not known. */
+	bool (*is_there)(void *ctx, const char *path);
 	/* Whether this user reaches a socket or FIFO that is `path` or lies below it (near: in it
 	 * or in a folder of it). NULL: the table of places decides. */
 	bool (*has_socket)(void *ctx, const char *path, bool near);
+	/* Whether path is a socket that this user may use, or a folder with one in it. NULL: not
+	 * known.
+	 */
+	bool (*is_socket)(void *ctx, const char *path);
 	void *ctx;
 } sw_derive_options;
 #define SW_DERIVE_UID_UNKNOWN (-1L)

@@ -112,6 +112,22 @@ static void judge(eng *e)
 		dv_lose(d, SW_G(TREE_KILL), "--detach: nobody waits for the container");
 }
 
+/* podman knows it by the command's name. */
+static bool starts_systemd(const dv *d, size_t at)
+{
+	static const char *const names[] = {"init",
+	                                    "systemd",
+	                                    "/sbin/init",
+	                                    "/usr/sbin/init",
+	                                    "/usr/local/sbin/init",
+	                                    "/usr/lib/systemd/systemd",
+	                                    "/lib/systemd/systemd"};
+	for (size_t i = 0; at < d->argc && i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(d->argv[at], names[i]))
+			return true;
+	return false;
+}
+
 void dv_read_engine(dv *d, size_t at)
 {
 	eng e = {.d = d, .podman = !strcmp(d->out->backend, "podman")};
@@ -137,6 +153,9 @@ void dv_read_engine(dv *d, size_t at)
 	if (e.rootfs)
 		dv_engine_rootfs(d, d->argv[i], e.read_only);
 	d->out->command = i + 1 < d->argc ? i + 1 : d->argc;
+	if (e.podman && !e.no_systemd && starts_systemd(d, i + 1))
+		dv_lose(d, SW_G(FS_WRITE) | SW_G(RESOURCES),
+		        "podman gives a systemd its control groups to write: --systemd=false");
 	if (e.workdir)
 		d->out->cwd = strdup(e.workdir);
 	/*
@@ -145,7 +164,7 @@ void dv_read_engine(dv *d, size_t at)
 	 * root again by a set-uid program of the image.
 	 */
 	bool mapped = e.podman && d->opts->uid > 0 && !d->elsewhere;
-	d->reads_all = !mapped && !(e.plain_user && !e.groups && e.no_new_privs);
+	d->reads_all = !mapped && !(e.plain_user && !e.remapped && !e.groups && e.no_new_privs);
 	dv_mounts_judge(d);
 	dv_descriptors_judge(d, 3);
 	judge(&e);

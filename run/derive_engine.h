@@ -10,7 +10,9 @@ typedef struct eng {
 	bool network_none, network_other, privileged, detach, read_only, rootfs;
 	bool memory, swap_open, pids;
 	bool plain_user, no_new_privs;
-	bool groups; /* or capabilities: more rights than those of the user */
+	bool remapped;   /* a number inside can be any outside */
+	bool no_systemd; /* --systemd=false */
+	bool groups;     /* or capabilities: more rights than those of the user */
 	const char *workdir;
 } eng;
 

@@ -91,8 +91,14 @@ static void cgroup_conf(eng *e, const char *v)
 {
 	dv_lose(e->d, SW_G(RESOURCES), "--cgroup-conf %.80s: limits may be other ones", v);
 }
+static void user_map(eng *e, const char *v)
+{
+	(void)v;
+	e->remapped = true;
+}
 static void systemd(eng *e, const char *v)
 {
+	e->no_systemd = !strcasecmp(v, "false");
 	if (!strcasecmp(v, "always"))
 		dv_lose(e->d, SW_G(FS_WRITE) | SW_G(RESOURCES),
 		        "--systemd always: control groups are writable");
@@ -422,7 +428,7 @@ static const eng_option run_options[] = {
     {"env-file", 0, V_VALUE, env_file},
     V("env-merge"),
     V("expose"),
-    V("gidmap"),
+    {"gidmap", 0, V_VALUE, user_map},
     V("gpus"),
     {"group-add", 0, V_VALUE, group_add},
     V("group-entry"),
@@ -472,18 +478,18 @@ static const eng_option run_options[] = {
     V("stop-signal"),
     V("stop-timeout"),
     {"storage-opt", 0, V_VALUE, storage_size},
-    V("subgidname"),
-    V("subuidname"),
+    {"subgidname", 0, V_VALUE, user_map},
+    {"subuidname", 0, V_VALUE, user_map},
     V("sysctl"),
     {"systemd", 0, V_VALUE, systemd},
     V("timeout"),
     V("tmpfs"),
     V("tz"),
-    V("uidmap"),
+    {"uidmap", 0, V_VALUE, user_map},
     V("ulimit"),
     V("umask"),
     V("unsetenv"),
-    V("userns"),
+    {"userns", 0, V_VALUE, user_map},
     V("uts"),
     V("variant"),
     {"volume-driver", 0, V_VALUE, volume_driver},

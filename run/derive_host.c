@@ -100,6 +100,40 @@ static char *host_path(dv *d, const char *path)
 	return strdup(at);
 }
 
+/*
+ * A source that is not there when it is looked at: a link that leads nowhere here can lead
+ * somewhere inside the half-built sandbox (/oldroot), and an option before it can make one.
+ */
+static bool may_appear(const dv *d, const char *source)
+{
+	char full[2 * SW_PATH_MAX], real[SW_PATH_MAX];
+	int len = *source == '/' ? snprintf(full, sizeof(full), "%s", source)
+	                         : snprintf(full, sizeof(full), "%s/%s", d->opts->cwd, source);
+	if (!d->opts->resolve || !d->opts->is_there || len >= SW_PATH_MAX ||
+	    d->opts->resolve(d->opts->ctx, full, real, sizeof(real)))
+		return false;
+	for (char *slash = full; slash; slash = strchr(slash + 1, '/')) {
+		char *end = strchr(slash + 1, '/');
+		if (end)
+			*end = '\0';
+		bool dangles = d->opts->is_there(d->opts->ctx, full) &&
+		               !d->opts->resolve(d->opts->ctx, full, real, sizeof(real));
+		if (end)
+			*end = '/';
+		if (dangles)
+			return true;
+		if (!end)
+			break;
+	}
+	if (!follow(d, source, real, sizeof(real)))
+		return true;
+	for (size_t i = 0; i < d->n_mounts; i++)
+		if ((d->mounts[i].kind == DV_RW || d->mounts[i].kind == DV_DEVICES) &&
+		    d->mounts[i].source && sw_path_covers(d->mounts[i].source, real))
+			return true;
+	return false;
+}
+
 /* ---- mounts ---- */
 
 /* Where a path inside lies on the host, by the mounts so far: false: in a place of its own. */
@@ -145,6 +179,11 @@ void dv_mount_add(dv *d, dv_kind kind, const char *source, const char *target, u
 	              .placed = !has_dots(target) && target_is_sure(d, normal)};
 	m.order = flags & DV_SAME ? d->order : ++d->order;
 	bool sourced = kind >= DV_RO;
+	if (sourced && (*source == '/' || d->opts->cwd) && may_appear(d, source)) {
+		dv_unknown(d, "%.100s: it is not there yet, and what it will be is not known",
+		           source);
+		return;
+	}
 	m.source = sourced ? host_path(d, source) : NULL;
 	m.target = strdup(normal);
 	d->mounts[d->n_mounts++] = m;
@@ -363,6 +402,15 @@ static bool place_is_there(const dv *d, const sw_place *p)
 	       d->opts->has_socket(d->opts->ctx, p->path, p->only_whole);
 }
 
+/* A socket under any name, but in the workspace, where it is shared on purpose. */
+static bool shares_sockets(const dv *d, const char *source)
+{
+	for (size_t i = 0; i < d->opts->n_writable; i++)
+		if (sw_path_covers(d->opts->writable[i], source))
+			return false;
+	return d->opts->is_socket && d->opts->is_socket(d->opts->ctx, source);
+}
+
 static void judge_places(dv *d, const dv_mount *m)
 {
 	char alias[SW_PATH_MAX];
@@ -371,6 +419,8 @@ static void judge_places(dv *d, const dv_mount *m)
 	uint32_t loses = (in ? in->loses : 0) | (shared ? shared->loses : 0);
 	if (sw_place_socket_name(m->source))
 		loses |= DV_ESCAPE;
+	if (!loses && shares_sockets(d, m->source))
+		loses = DV_ESCAPE;
 	if (loses)
 		dv_lose(d, loses, "%.80s: a daemon of the host, or its memory, is behind it",
 		        m->source);
@@ -515,5 +565,6 @@ void dv_terminal_judge(dv *d)
 		        "no --new-session: the command can type into the caller's terminal "
 		        "(TIOCSTI)");
 	else
-		dv_note(d, "no --new-session: the command has the caller's terminal");
+		dv_lose(d, SW_G(PID),
+		        "no --new-session: kill(0) reaches the caller's job on the terminal");
 }

@@ -259,3 +259,14 @@ void run_fds_named(char *const *argv, const sw_run_shape *shape, run_named_fds *
 		i += 1 + (size_t)o->values;
 	}
 }
+
+int sw_run_named_descriptors(char *const *argv, int *fds, size_t max)
+{
+	sw_run_shape shape;
+	run_named_fds named;
+	sw_run_detect(argv, &shape);
+	run_fds_named(argv, &shape, &named);
+	for (size_t i = 0; i < named.n && i < max; i++)
+		fds[i] = named.fds[i];
+	return named.all ? -1 : (int)named.n;
+}

@@ -74,6 +74,10 @@ void sw_run_detect(char *const *argv, sw_run_shape *out);
  * other program with such an argument is no launcher. */
 bool sw_run_is_launcher(char *const *argv, size_t at);
 
+/* The descriptors from 3 on that options of the runner name, as it reads numbers: how many, of
+ * which at most `max` are written; -1: options that cannot be read here may name any. */
+int sw_run_named_descriptors(char *const *argv, int *fds, size_t max);
+
 /* ---- supervising ------------------------------------------------------- */
 
 typedef enum {

@@ -188,6 +188,7 @@ typedef struct run_spawn {
 	const struct sock_fprog *filter; /* with it: for run --trace; NULL: none */
 	const sw_run_program *program;
 	const run_signals *signals;
+	bool own_group; /* a process group of its own, but in a terminal's foreground */
 } run_spawn;
 /* The child's pid, or a negative sw_code. *exec_errno: 0 where execve succeeded. */
 pid_t run_spawn_child(const run_spawn *s, int *exec_errno, sw_error *err);

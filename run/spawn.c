@@ -110,6 +110,21 @@ static void exec_by_shell(const run_spawn *s)
 	errno = ENOEXEC;
 }
 
+/*
+ * kill(0) means the whole group, whatever the pid namespace: without one of its own the
+ * command could stop or kill us and our caller. In a terminal's foreground it has to stay in
+ * the group that may read there.
+ */
+static void leave_group(void)
+{
+	int tty = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	bool foreground = tty >= 0 && tcgetpgrp(tty) == getpgrp();
+	if (tty >= 0)
+		close(tty);
+	if (!foreground)
+		setpgid(0, 0);
+}
+
 static _Noreturn void child(const run_spawn *s, int report, int go, pid_t parent)
 {
 	int e = 0;
@@ -120,6 +135,8 @@ static _Noreturn void child(const run_spawn *s, int report, int go, pid_t parent
 		_exit(SW_RUN_EXIT_REFUSED);
 	if (s->cgroup)
 		run_cgroup_join(s->cgroup);
+	if (s->own_group)
+		leave_group();
 	if (become(s->in, 0) || become(s->out, 1) || become(s->err, 2) || (s->cwd && chdir(s->cwd)))
 		e = errno;
 	if (!e) {

@@ -191,6 +191,7 @@ static int spawn(run_loop *l, const keep_list *keep, sw_error *err)
 	               .watch = l->attest->wants_watch ? &l->attest->watch : NULL,
 	               .program = &l->r->program,
 	               .cgroup = run_cgroup_make(&l->cgroup) ? &l->cgroup : NULL,
+	               .own_group = !strcmp(l->r->shape.backend, "bwrap"),
 	               .signals = &l->signals};
 	int exec_errno = 0;
 	struct sock_fprog filter = {0};

@@ -25,7 +25,7 @@ static uint64_t seed = 7;
 static uint32_t dice(uint32_t n)
 {
 	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(seed >> 33) % n;
+	return n ? (uint32_t)(seed >> 33) % n : 0;
 }
 
 typedef struct pattern {

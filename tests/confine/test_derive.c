@@ -414,8 +414,9 @@ static void terminals(void **state)
 	};
 	check(open, sizeof(open) / sizeof(*open), &o);
 	o.terminal = SW_DERIVE_TERMINAL_SAFE;
-	const row safe[] = {{BASE "--ro-bind /usr /usr sh", "fs_write,network", ""}};
-	check(safe, 1, &o);
+	const row safe[] = {{BASE "--ro-bind /usr /usr sh", "fs_write,network", "pid"},
+	                    {BASE "--new-session --ro-bind /usr /usr sh", "pid", ""}};
+	check(safe, 2, &o);
 }
 
 static void landlock(void **state)
@@ -582,6 +583,10 @@ static void containers(void **state)
 	    {"podman run --network none --seccomp-policy default debian", "syscalls", ""},
 	    {"podman run --network none --log-opt path=/etc/cron.d/x debian", "", "fs_write"},
 	    {"podman run --network none --log-opt path=/w/log debian", "fs_write", ""},
+	    {"podman run --network none --memory 1g --pids-limit 9 debian /sbin/init", "network",
+	     "fs_write,resources"},
+	    {"podman run --systemd=false --memory 1g --pids-limit 9 debian /sbin/init",
+	     "fs_write,resources", ""},
 	    {"podman --out /etc/cron.d/x run --network none debian", "", "fs_write"},
 	    {RUN "--log-driver syslog debian", "", "network"},
 	    {RUN "--restart always debian", "", "tree_kill"},

@@ -72,6 +72,18 @@ ln -s /proc/self/fd/0 ws/fd
 lacks "$as: nor through a link" "$(level -- "${box[@]}" --ro-bind ws/fd /x true <"$place")" 'fs_read|fs_write'
 is "$as: a pipe gives nothing away" "$(true | level -- "${box[@]}" cat)" "$all"
 
+lacks "$as: bwrap's own way to read a number" "$(level -- "${box[@]}" --sync-fd " 7" true 7<"$place" </dev/null)" 'fs_write|fs_read'
+is "$as: a number among the command's words names none" "$(level -- "${box[@]}" echo -j 3 -n 4 </dev/null)" "$all"
+
+# --- sources that are not there yet
+ln -s /oldroot/etc ws/dangling
+is "$as: a link that leads nowhere here can lead somewhere inside" \
+	"$(level -- "${box[@]}" --ro-bind-try ws/dangling /y true </dev/null)" unknown
+is "$as: so can one that the command line makes" \
+	"$(level -- "${box[@]}" --bind ws /w --symlink /oldroot/etc /w/made --bind-try ws/made /y true </dev/null)" unknown
+is "$as: what is just missing is nothing" "$(level -- "${box[@]}" --ro-bind-try /no/such /y true </dev/null)" "$all"
+rm -f ws/made
+
 # --- the host's places
 lacks "$as: shared memory" "$(level -- "${box[@]}" --ro-bind /dev/shm /s true </dev/null)" ipc
 lacks "$as: the host's devices" "$(level -- "${box[@]}" --dev-bind /dev /dev true </dev/null)" 'ipc|fs_'
@@ -81,6 +93,12 @@ for b in bwrap landlock; do
 done
 python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$place/ws/x.sock"
 lacks "$as: a socket by its name" "$(level -- "${box[@]}" --ro-bind ws/x.sock /s true </dev/null)" 'fs_|network|pid'
+
+mkdir -p agent
+python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$place/agent/agent.77"
+for source in agent agent/agent.77; do
+	lacks "$as: a socket under any name: $source" "$(level -- "${box[@]}" --ro-bind $source /s true </dev/null)" 'fs_|network|pid'
+done
 
 # --- who can change the runner
 mkdir -p other

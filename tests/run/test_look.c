@@ -14,6 +14,7 @@
 
 #include "run.h"
 #include "run_internal.h"
+#include "trace.h"
 
 #define ARGV(...) ((char *const[]){__VA_ARGS__, NULL})
 
@@ -291,9 +292,34 @@ static void the_kernels_records_are_read_whole_and_nobody_elses(void **state)
 	}
 }
 
+/* Two threads whose numbers fall on the same place of the table: each thing is freed once. */
+static void slots_move_whole(void **state)
+{
+	(void)state;
+	sw_run_program program;
+	memset(&program, 0, sizeof program);
+	run_trace t = {.on = true, .program = &program};
+	run_trace_born(&t, 5);
+	run_trace_born(&t, 5 + 64);
+	run_trace_born(&t, 5 + 128);
+	assert_int_equal(t.n_slots, 3);
+	for (size_t i = 0; i < t.cap_slots; i++)
+		if (t.slots[i].pid)
+			t.slots[i].path = strdup("path");
+	run_trace_gone(&t, 5);
+	run_trace_gone(&t, 5 + 128);
+	assert_int_equal(t.n_slots, 1);
+	size_t paths = 0;
+	for (size_t i = 0; i < t.cap_slots; i++)
+		paths += t.slots[i].path != NULL;
+	assert_int_equal(paths, 1);
+	run_trace_free(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(slots_move_whole),
 	    cmocka_unit_test(backend_is_read_from_argv0),
 	    cmocka_unit_test(bwrap_options_give_command_and_network),
 	    cmocka_unit_test(engine_options_are_told_from_the_containers_command),

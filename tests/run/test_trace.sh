@@ -347,6 +347,15 @@ is "what a question was answered stays true" "${verdict%% *}" sandbox_denied
 traced -- "${box[@]}" bwrap --bind / / --dir "$home/inner" true
 is "a runner inside is a command" "${verdict%% *} $(printf "%s\n" "$found" | grep -c EROFS)" "sandbox_denied 1"
 
+traced -- "${box[@]}" sh -c "chown 0 a 2>/dev/null; chgrp 7 a 2>/dev/null; touch '$home/new'"
+is "a refused owner says nothing of what is refused after it" "${verdict%% *}" sandbox_denied
+if printf '%s\n' 'int main(void) { return 0; }' | cc -m32 -static -x c -o "$ws/other-abi" - 2>/dev/null; then
+	traced -- "${box[@]}" sh -c "./other-abi; echo \"touch: cannot touch '$home/x': Read-only file system\"; exit 1"
+	is "where calls were not seen nothing is withdrawn" "${verdict%% *}" sandbox_denied
+fi
+traced -- "${box[@]}" python3 -c "import ctypes, sys; ctypes.CDLL(None).syscall(425, 1, 0); print(\"touch: cannot touch '$home/x': Read-only file system\"); sys.exit(1)"
+is "nor where calls can be made by io_uring" "${verdict%% *}" sandbox_denied
+
 # --- its rules
 traced -- "${box[@]}" sh -c "touch '$home/new' 2>/dev/null; exit 0"
 is "exit 0 stays ok, what was seen is an observation" "$verdict" "ok exit_code"

@@ -222,8 +222,7 @@ static void test_changed_before_pruning(void **state)
 	    "UPDATE shape SET verdict='ok' WHERE id=%lld",
 	    "UPDATE resource SET value='/tmp/harmless' WHERE id=%lld",
 	    "DELETE FROM record WHERE seq=(SELECT seq FROM record LIMIT 1 OFFSET %lld)",
-	    "UPDATE record SET command='[]' WHERE seq=(SELECT seq FROM record LIMIT 1 OFFSET "
-	    "%lld)"};
+	    "UPDATE record SET command='[]' WHERE seq=(SELECT max(seq) - 40 * %lld FROM record)"};
 	const sw_prune_options p = {.keep_rows = 30};
 	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
 		sw_store *s = stolen();
