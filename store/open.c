@@ -315,11 +315,17 @@ static int int_pragma(sw_store *s, const char *sql, int *out, sw_error *err)
 static int check_header(sw_store *s, sw_error *err)
 {
 	int version = 0, app = 0, objects = 0;
-	int code = int_pragma(s, "PRAGMA user_version", &version, err);
-	if (code == 0)
-		code = int_pragma(s, "PRAGMA application_id", &app, err);
+	/* all of one moment: another process may be making the trail just now */
+	bool begun = sqlite3_get_autocommit(s->db) != 0;
+	int code = begun ? st_exec(s, "BEGIN", err) : 0;
 	if (code == 0)
 		code = int_pragma(s, "SELECT count(*) FROM sqlite_schema", &objects, err);
+	if (code == 0)
+		code = int_pragma(s, "PRAGMA user_version", &version, err);
+	if (code == 0)
+		code = int_pragma(s, "PRAGMA application_id", &app, err);
+	if (begun && !sqlite3_get_autocommit(s->db))
+		sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
 	if (code != 0)
 		return code;
 	if (objects == 0 && app == 0 && version == 0)

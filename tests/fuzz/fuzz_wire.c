@@ -85,10 +85,13 @@ static int dial(bool over_tcp)
 {
 	int fd = socket(over_tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	MUST(fd >= 0);
-	if (over_tcp)
-		MUST(connect(fd, (struct sockaddr *)&tcp, sizeof(tcp)) == 0);
-	else
-		MUST(connect(fd, (struct sockaddr *)&local, sizeof(local)) == 0);
+	int rc = over_tcp ? connect(fd, (struct sockaddr *)&tcp, sizeof(tcp))
+	                  : connect(fd, (struct sockaddr *)&local, sizeof(local));
+	if (rc && over_tcp && errno == EADDRNOTAVAIL) { /* thousands wait for their last packet */
+		close(fd);
+		return dial(false);
+	}
+	MUST(rc == 0);
 	return fd;
 }
 
