@@ -180,6 +180,6 @@ bool http_gate_admits(size_t cost);
 void http_gate_enter(http_server *server, size_t n);
 void http_gate_leave(http_server *server, size_t n);
 /* Housekeeping until *stop is set; wakes at least every 100 ms. */
-void http_server_run(http_server *server, const volatile int *stop);
+void http_server_run(http_server *server, const atomic_int *stop);
 
 #endif

@@ -7,12 +7,13 @@
 #include "http.h"
 #include "listen.h"
 
-static volatile int stop_requested;
+/* lock-free, so that the handler may: it runs on any thread */
+static atomic_int stop_requested;
 
 static void on_signal(int number)
 {
 	(void)number;
-	stop_requested = 1;
+	atomic_store(&stop_requested, 1);
 }
 
 static void announce(const http_server *s, const http_config *c)

@@ -300,13 +300,13 @@ char *http_server_address(const http_server *s, size_t n, bool *is_tcp)
 	return rc < 0 ? NULL : text;
 }
 
-void http_server_run(http_server *s, const volatile int *stop)
+void http_server_run(http_server *s, const atomic_int *stop)
 {
 	server_all *a = all_of(s);
 	const struct timespec tick = {.tv_nsec = TICK_MS * 1000000L};
 	int64_t watchdog = http_watchdog_interval_ns(), last_dog = 0, last_head = sw_monotonic_ns();
 
-	while (!*stop) {
+	while (!atomic_load(stop)) {
 		nanosleep(&tick, NULL);
 		int64_t now = sw_monotonic_ns();
 		http_metrics_cut(s->metrics, http_conns_reap(a->conns, now));
