@@ -384,6 +384,8 @@ static void a_stuck_reader_after_the_end_keeps_neither_leftovers_nor_the_deadlin
 	assert_true(has_note(&r, SW_RUN_NOTE_OUTPUT_DROPPED));
 }
 
+#ifndef __SANITIZE_ADDRESS__ /* whose runtime opens files of its own; it hung here once in many \
+                                runs */
 /* Takes the right to open files from the supervisor, then leaves somebody behind. */
 static void a_supervisor_that_cannot_open_files_leaves_nobody_behind(void **state)
 {
@@ -408,6 +410,7 @@ static void a_supervisor_that_cannot_open_files_leaves_nobody_behind(void **stat
 	assert_int_equal(r.survivors, 0);
 	assert_true(has_note(&r, SW_RUN_NOTE_LEFTOVER));
 }
+#endif
 
 static void a_closed_stdout_does_not_stop_the_reading(void **state)
 {
@@ -807,7 +810,9 @@ int main(void)
 	    cmocka_unit_test(a_slow_reader_gets_every_byte),
 	    cmocka_unit_test(a_stuck_reader_does_not_keep_a_deadline_from_being_met),
 	    cmocka_unit_test(a_stuck_reader_after_the_end_keeps_neither_leftovers_nor_the_deadline),
+#ifndef __SANITIZE_ADDRESS__
 	    cmocka_unit_test(a_supervisor_that_cannot_open_files_leaves_nobody_behind),
+#endif
 	    cmocka_unit_test(a_closed_stdout_does_not_stop_the_reading),
 	    cmocka_unit_test(a_gibibyte_takes_no_more_memory_than_ten_mebibytes),
 	    cmocka_unit_test(a_writer_that_stays_is_drained_for_the_time_given_then_cut),
