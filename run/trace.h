@@ -3,6 +3,7 @@
 #define SW_RUN_TRACE_H
 
 #include <limits.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "run.h"
@@ -93,6 +94,20 @@ typedef enum { OUTSIDE_UNKNOWN, OUTSIDE_REFUSED, OUTSIDE_ALLOWED } run_outside;
 /* Would the same call, by this user, outside, be let through? Changes nothing. */
 run_outside run_trace_outside(const run_failed_call *f);
 
+static inline run_outside run_trace_answer(bool allowed)
+{
+	return allowed ? OUTSIDE_ALLOWED : OUTSIDE_REFUSED;
+}
+/* The number in a file of /proc/sys; where it cannot be read, `otherwise`. trace_net.c. */
+long run_trace_sysctl(const char *path, long otherwise);
+static inline bool run_trace_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+/* All kinds of namespaces that a call can ask for. */
+#define RUN_TRACE_NAMESPACES                                                           \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
+	 CLONE_NEWPID | CLONE_NEWNET)
 /* Its parts: trace_net.c for what has no path, */
 run_outside run_trace_other_outside(const run_failed_call *f);
 /* the capability, of the user that is asked for; */

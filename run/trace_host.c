@@ -20,11 +20,6 @@
 #include "run_internal.h"
 #include "trace.h"
 
-static run_outside answer(bool allowed)
-{
-	return allowed ? OUTSIDE_ALLOWED : OUTSIDE_REFUSED;
-}
-
 static bool may(const char *path, int what)
 {
 	return faccessat(AT_FDCWD, path, what, AT_EACCESS) == 0;
@@ -162,17 +157,6 @@ static bool made_by_kernel(const char *path)
 	return false;
 }
 
-static bool sysctl_on(const char *path)
-{
-	char *text;
-	size_t n;
-	if (sw_read_file(path, 64, &text, &n, NULL))
-		return false;
-	bool on = atol(text) > 0;
-	free(text);
-	return on;
-}
-
 /* fs.protected_regular: in a shared folder O_CREAT opens only one's own. */
 static bool protected_file(const run_failed_call *f, const struct stat *st)
 {
@@ -198,11 +182,11 @@ static run_outside open_outside(const run_failed_call *f, uint64_t flags)
 	if (!there && !(flags & O_CREAT))
 		return OUTSIDE_REFUSED;
 	if (!there)
-		return answer(parent_writable(f->path));
+		return run_trace_answer(parent_writable(f->path));
 	if ((flags & O_CREAT) && (flags & O_EXCL))
 		return OUTSIDE_REFUSED;
 	if (S_ISDIR(st.st_mode) && (flags & O_TMPFILE) == O_TMPFILE)
-		return answer(may(f->path, W_OK | X_OK));
+		return run_trace_answer(may(f->path, W_OK | X_OK));
 	if (S_ISDIR(st.st_mode) && mode != O_RDONLY)
 		return OUTSIDE_REFUSED;
 	if ((flags & O_NOATIME) && f->error == EPERM && f->uid != 0 && st.st_uid != f->uid)
@@ -210,7 +194,7 @@ static run_outside open_outside(const run_failed_call *f, uint64_t flags)
 	if ((flags & O_CREAT) && f->error == EACCES && protected_file(f, &st))
 		return OUTSIDE_REFUSED;
 	/* devices answer at open, not at access: only the modes can be asked */
-	return answer(may(f->path, wanted_rights(flags)));
+	return run_trace_answer(may(f->path, wanted_rights(flags)));
 }
 
 /* As the call sees it: through a last link or not. */
@@ -241,7 +225,8 @@ static run_outside owner_outside(const run_failed_call *f)
 	uid_t owner = (uid_t)f->args[f->call->extra];
 	gid_t group = (gid_t)f->args[f->call->extra + 1];
 	bool keeps = owner == (uid_t)-1 || owner == st.st_uid;
-	return answer(st.st_uid == f->uid && keeps && (group == (gid_t)-1 || in_group(f, group)));
+	return run_trace_answer(st.st_uid == f->uid && keeps &&
+	                        (group == (gid_t)-1 || in_group(f, group)));
 }
 
 static run_outside attributes_outside(const run_failed_call *f)
@@ -254,12 +239,7 @@ static run_outside attributes_outside(const run_failed_call *f)
 	/* "now" needs no more than the right to write */
 	bool now =
 	    f->call->kind == CALL_TIMES && f->call->extra >= 0 && f->args[f->call->extra] == 0;
-	return answer(now && may(f->path, W_OK));
-}
-
-static bool same_folder(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+	return run_trace_answer(now && may(f->path, W_OK));
 }
 
 static run_outside move_outside(const run_failed_call *f)
@@ -272,7 +252,7 @@ static run_outside move_outside(const run_failed_call *f)
 	if (a.st_dev != b.st_dev) /* it would be EXDEV outside too */
 		return OUTSIDE_REFUSED;
 	/* a folder that moves has its ".." written */
-	if (S_ISDIR(st.st_mode) && !same_folder(&a, &b) && !may(f->path, W_OK))
+	if (S_ISDIR(st.st_mode) && !run_trace_same_file(&a, &b) && !may(f->path, W_OK))
 		return OUTSIDE_REFUSED;
 	if (exists(f->path2, &b) && f->call->kind == CALL_RENAME && S_ISDIR(b.st_mode) &&
 	    !empty(f->path2))
@@ -282,13 +262,14 @@ static run_outside move_outside(const run_failed_call *f)
 		             (st.st_mode & (S_ISGID | S_IXGRP)) != (S_ISGID | S_IXGRP);
 		bool own = st.st_uid == f->uid || run_trace_capability(f, CAP_FOWNER);
 		/* fs.protected_hardlinks */
-		if (S_ISDIR(st.st_mode) || (!own && sysctl_on("/proc/sys/fs/protected_hardlinks") &&
-		                            !(plain && may(f->path, R_OK | W_OK))))
+		if (S_ISDIR(st.st_mode) ||
+		    (!own && run_trace_sysctl("/proc/sys/fs/protected_hardlinks", 0) > 0 &&
+		     !(plain && may(f->path, R_OK | W_OK))))
 			return OUTSIDE_REFUSED;
-		return answer(!exists(f->path2, &st) && may(to, W_OK | X_OK));
+		return run_trace_answer(!exists(f->path2, &st) && may(to, W_OK | X_OK));
 	}
-	return answer(removable(f, f->path) && may(to, W_OK | X_OK) &&
-	              (!exists(f->path2, &st) || removable(f, f->path2)));
+	return run_trace_answer(removable(f, f->path) && may(to, W_OK | X_OK) &&
+	                        (!exists(f->path2, &st) || removable(f, f->path2)));
 }
 
 /* A script is as good as its interpreter. */
@@ -351,13 +332,13 @@ static run_outside path_outside(const run_failed_call *f)
 		if ((S_ISCHR(f->args[c->extra]) || S_ISBLK(f->args[c->extra])) &&
 		    !run_trace_capability(f, CAP_MKNOD))
 			return OUTSIDE_REFUSED;
-		return answer(!exists(f->path, &st) && parent_writable(f->path));
+		return run_trace_answer(!exists(f->path, &st) && parent_writable(f->path));
 	case CALL_BIND:
 	case CALL_MAKE:
-		return answer(!exists(f->path, &st) && parent_writable(f->path));
+		return run_trace_answer(!exists(f->path, &st) && parent_writable(f->path));
 	case CALL_REMOVE:
 	case CALL_RMDIR:
-		return answer(removable(f, f->path));
+		return run_trace_answer(removable(f, f->path));
 	case CALL_RENAME:
 	case CALL_LINK:
 		return f->path2[0] == '/' ? move_outside(f) : OUTSIDE_UNKNOWN;
@@ -368,9 +349,9 @@ static run_outside path_outside(const run_failed_call *f)
 		return owner_outside(f);
 	case CALL_CONNECT:
 	case CALL_WRITE_PATH:
-		return answer(may(f->path, W_OK));
+		return run_trace_answer(may(f->path, W_OK));
 	case CALL_XATTR: /* each kind of attribute has rules of its own, and they say EPERM */
-		return f->error == EPERM ? OUTSIDE_UNKNOWN : answer(may(f->path, W_OK));
+		return f->error == EPERM ? OUTSIDE_UNKNOWN : run_trace_answer(may(f->path, W_OK));
 	case CALL_FLAGS:
 		return f->error == EPERM ? OUTSIDE_UNKNOWN : attributes_outside(f);
 	case CALL_EXEC:

@@ -15,9 +15,16 @@
 #include "run_internal.h"
 #include "trace.h"
 
-static run_outside answer(bool allowed)
+long run_trace_sysctl(const char *path, long otherwise)
 {
-	return allowed ? OUTSIDE_ALLOWED : OUTSIDE_REFUSED;
+	char *text;
+	size_t n;
+	if (sw_read_file(path, 64, &text, &n, NULL))
+		return otherwise;
+	char number[24];
+	snprintf(number, sizeof number, "%.*s", (int)(n < 23 ? n : 23), text);
+	free(text);
+	return atol(number);
 }
 
 bool run_trace_capability(const run_failed_call *f, int cap)
@@ -75,7 +82,7 @@ static bool shares_network(pid_t pid)
 	struct stat its, ours;
 	snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
 	return stat(path, &its) == 0 && stat("/proc/self/ns/net", &ours) == 0 &&
-	       its.st_ino == ours.st_ino && its.st_dev == ours.st_dev;
+	       run_trace_same_file(&its, &ours);
 }
 
 /* Errors that come from the network itself, which is the same one here. */
@@ -96,7 +103,7 @@ static run_outside route_outside(const run_failed_call *f)
 	if (!a.six.sin6_port)
 		a.six.sin6_port = htons(9);
 	/* who has not asked to broadcast is told EACCES everywhere */
-	return answer(try_address(&a, false, f->error != EACCES));
+	return run_trace_answer(try_address(&a, false, f->error != EACCES));
 }
 
 static run_outside bind_outside(const run_failed_call *f)
@@ -107,21 +114,12 @@ static run_outside bind_outside(const run_failed_call *f)
 	int port = ntohs(a.v6 ? a.six.sin6_port : a.four.sin_port);
 	if (f->error == EADDRNOTAVAIL) {
 		a.four.sin_port = a.six.sin6_port = 0; /* whether the address is one of ours */
-		return answer(try_address(&a, true, false));
+		return run_trace_answer(try_address(&a, true, false));
 	}
 	if (port == 0 || port >= 1024 || run_trace_capability(f, CAP_NET_BIND_SERVICE))
 		return OUTSIDE_ALLOWED;
-	char *text;
-	size_t n;
-	long first = 1024;
-	if (sw_read_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", 64, &text, &n, NULL) ==
-	    0) {
-		char number[16] = "";
-		memcpy(number, text, n < 15 ? n : 15);
-		first = atol(number);
-		free(text);
-	}
-	return answer(port >= first);
+	long first = run_trace_sysctl("/proc/sys/net/ipv4/ip_unprivileged_port_start", 1024);
+	return run_trace_answer(port >= first);
 }
 
 static run_outside socket_outside(const run_failed_call *f)
@@ -129,12 +127,8 @@ static run_outside socket_outside(const run_failed_call *f)
 	int fd = socket((int)f->args[0], (int)f->args[1] | SOCK_CLOEXEC, (int)f->args[2]);
 	if (fd >= 0)
 		close(fd);
-	return answer(fd >= 0);
+	return run_trace_answer(fd >= 0);
 }
-
-#define NAMESPACES                                                                     \
-	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
-	 CLONE_NEWPID | CLONE_NEWNET)
 
 /* Tried in a child, which ends with what it made. */
 static run_outside unshare_outside(const run_failed_call *f)
@@ -142,13 +136,13 @@ static run_outside unshare_outside(const run_failed_call *f)
 	int flags = (int)f->args[0];
 	pid_t pid = fork();
 	if (pid == 0)
-		_exit(unshare(flags & NAMESPACES) ? 1 : 0);
+		_exit(unshare(flags & RUN_TRACE_NAMESPACES) ? 1 : 0);
 	int status = -1;
 	while (pid > 0 && waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
 		;
 	if (pid < 0 || !WIFEXITED(status))
 		return OUTSIDE_UNKNOWN;
-	return answer(WEXITSTATUS(status) == 0);
+	return run_trace_answer(WEXITSTATUS(status) == 0);
 }
 
 run_outside run_trace_other_outside(const run_failed_call *f)
@@ -166,7 +160,7 @@ run_outside run_trace_other_outside(const run_failed_call *f)
 	case CALL_UNSHARE:
 		return unshare_outside(f);
 	case CALL_PRIVILEGE:
-		return answer(run_trace_capability(f, f->call->capability));
+		return run_trace_answer(run_trace_capability(f, f->call->capability));
 	case CALL_TRACER: /* there can be only one, and it is this program */
 		return OUTSIDE_REFUSED;
 	default:

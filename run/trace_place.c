@@ -36,11 +36,6 @@ static int root_of(pid_t pid)
 	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
 /* ---- mounts ---- */
 
 typedef struct mount_line {
@@ -150,7 +145,8 @@ static bool name_outside(pid_t pid, int fd, const struct stat *inside, char *hos
 		int k = snprintf(host, PATH_MAX, "%s%s", strcmp(m.point, "/") ? m.point : "", rest);
 		if (k == 0)
 			memcpy(host, "/", 2);
-		found = k >= 0 && k < PATH_MAX && stat(host, &st) == 0 && same_file(&st, inside);
+		found = k >= 0 && k < PATH_MAX && stat(host, &st) == 0 &&
+		        run_trace_same_file(&st, inside);
 	}
 	free(text);
 	return found;
@@ -197,7 +193,7 @@ static bool settle(pid_t pid, int fd, bool follow, char *path)
 	if (fstat(fd, &inside))
 		return false;
 	if ((follow ? stat(path, &outside) : lstat(path, &outside)) == 0 &&
-	    same_file(&inside, &outside))
+	    run_trace_same_file(&inside, &outside))
 		return true;
 	if (!name_outside(pid, fd, &inside, host))
 		return false;
