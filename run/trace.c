@@ -195,43 +195,48 @@ static const char *label_of(const run_failed_call *f)
 	return f->path[0] ? f->path : f->call->name;
 }
 
+/* The process's arguments, each with its NUL; freed by the caller. NULL: gone. */
+static char *command_line(pid_t pid, size_t *n)
+{
+	char path[64], *text;
+	snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+	return sw_read_file(path, 1 << 16, &text, n, NULL) ? NULL : text;
+}
+
 /* One of the words stands in the process's command line. */
 static bool command_has(pid_t pid, const char *const *words)
 {
-	char path[64], *text;
-	size_t n;
+	size_t n = 0;
 	bool found = false;
-	snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-	if (sw_read_file(path, 1 << 16, &text, &n, NULL))
-		return false;
-	for (const char *p = text; p < text + n && !found; p += strlen(p) + 1)
+	char *text = command_line(pid, &n);
+	for (const char *p = text; p && p < text + n && !found; p += strlen(p) + 1)
 		for (size_t i = 0; words[i] && !found; i++)
 			found = !strcmp(p, words[i]);
 	free(text);
 	return found;
 }
 
-/* npm that runs a script of the project's: "npm test", or node with npm's file. */
+/* npm that runs a script of the project's: "npm test", or node with npm's file and then "test". */
 static bool runs_npm_script(pid_t pid)
 {
 	static const char *const verbs[] = {"test",     "run",     "start",     "run-script",
 	                                    "npm test", "npm run", "npm start", NULL};
-	char path[64], *text;
-	size_t n;
-	snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-	if (sw_read_file(path, 1 << 16, &text, &n, NULL))
-		return false;
-	bool npm = false;
-	for (const char *p = text; p < text + n && !npm; p += strlen(p) + 1) {
+	static const char *const titles[] = {"npm run", "npm test", "npm start"};
+	size_t n = 0;
+	char *text = command_line(pid, &n);
+	bool npm = false, script = false;
+	for (size_t i = 0; text && i < sizeof titles / sizeof titles[0]; i++)
+		script |= !strncmp(text, titles[i], strlen(titles[i]));
+	for (const char *p = text; p && p < text + n; p += strlen(p) + 1) {
 		const char *slash = strrchr(p, '/');
 		const char *leaf = slash ? slash + 1 : p;
-		npm = !strncmp(leaf, "npm", 3) &&
-		      (leaf[3] == '\0' || leaf[3] == ' ' || leaf[3] == '-');
+		npm |= !strncmp(leaf, "npm", 3) &&
+		       (leaf[3] == '\0' || leaf[3] == ' ' || leaf[3] == '-');
+		for (size_t i = 0; verbs[i]; i++)
+			script |= !strcmp(p, verbs[i]);
 	}
-	bool title = !strncmp(text, "npm run", 7) || !strncmp(text, "npm test", 8) ||
-	             !strncmp(text, "npm start", 9);
 	free(text);
-	return npm && (title || command_has(pid, verbs));
+	return npm && script;
 }
 
 /* Programs try these and go on without: refused, but nobody's reason to fail. */
