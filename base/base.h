@@ -35,10 +35,23 @@ int sw_read_file(const char *path, size_t max, char **out, size_t *n, sw_error *
  * (SW_EIO), and never a wait. Files of /proc are plain files. */
 int sw_read_plain_file(const char *path, size_t max, char **out, size_t *n, sw_error *err);
 int sw_write_all(int fd, const void *p, size_t n); /* retries EINTR and short writes; SW_EIO */
+/* For main(): past RLIMIT_FSIZE a write fails with EFBIG; by default SIGXFSZ ends the process
+ * without a word. Programs that are started later meet the default. */
+void sw_survive_file_limit(void);
 int sw_mkdirs(const char *path, mode_t mode, sw_error *err); /* like mkdir -p */
 /* $XDG_STATE_HOME, $XDG_CONFIG_HOME or $XDG_RUNTIME_DIR with their fallbacks + "/sandwitness/" +
  * leaf */
 char *sw_xdg_path(const char *variable, const char *leaf);
+
+/* ---- waiting ---- */
+struct pollfd;
+/*
+ * poll(2) with a wait in ns (negative: for ever) that still works where the limit of open files
+ * has been lowered below n. Then POLLHUP and POLLERR show as POLLIN or POLLOUT, and a descriptor
+ * of 65536 or more counts as ready every 2 ms: what is read should not block. How many are ready,
+ * 0 when the time is over, -1 with errno (EINTR).
+ */
+int sw_poll(struct pollfd *p, size_t n, int64_t wait_ns);
 
 /* ---- time ---- */
 int64_t sw_now_ns(void); /* wall clock, ns since 1970 UTC */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -108,6 +109,19 @@ int sw_write_all(int fd, const void *p, size_t n)
 		n -= (size_t)w;
 	}
 	return 0;
+}
+
+static void file_limit_met(int sig)
+{
+	(void)sig;
+}
+
+void sw_survive_file_limit(void)
+{
+	struct sigaction now, sa = {.sa_handler = file_limit_met, .sa_flags = SA_RESTART};
+	/* a handler, not SIG_IGN: at exec() it is the default again */
+	if (sigaction(SIGXFSZ, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+		sigaction(SIGXFSZ, &sa, NULL);
 }
 
 int sw_mkdirs(const char *path, mode_t mode, sw_error *err)

@@ -106,6 +106,7 @@ int main(int argc, char **argv)
 	/* Not a verb for people: how `run` and `confine` start the Landlock launcher. */
 	if (strcmp(name, "__landlock") == 0)
 		return sw_landlock_main(argc - 1, argv + 1);
+	sw_survive_file_limit();
 	hold_standard_descriptors(strcmp(name, "run") == 0);
 	const cli_verb *v = cli_verb_find(name);
 	if (!v)

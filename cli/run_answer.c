@@ -93,10 +93,12 @@ int run_cli_write(int fd, const char *text, size_t n, int64_t limit_ns)
 	int number = 0;
 	while (n && !number) {
 		struct pollfd pf = {.fd = fd, .events = POLLOUT};
-		int64_t left = until ? (until - sw_monotonic_ns()) / 1000000 : -1;
-		int ready = poll(&pf, 1, until && left < 0 ? 0 : (int)left);
+		int64_t left = until ? until - sw_monotonic_ns() : -1;
+		int ready = sw_poll(&pf, 1, until && left < 0 ? 0 : left);
 		if (ready == 0)
 			number = ETIMEDOUT;
+		else if (ready < 0 && errno != EINTR)
+			number = errno;
 		if (ready <= 0)
 			continue;
 		ssize_t w = write(fd, text, n < PIPE_BUF ? n : PIPE_BUF);

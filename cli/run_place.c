@@ -86,7 +86,7 @@ static int to_fifo(const run_place *p, const char *text, size_t n)
 			n -= (size_t)w;
 		} else if (errno == EAGAIN && sw_monotonic_ns() <= until) {
 			struct pollfd pf = {.fd = fd, .events = POLLOUT};
-			poll(&pf, 1, LOOK_MS * 10);
+			sw_poll(&pf, 1, LOOK_MS * INT64_C(10000000));
 		} else if (errno != EINTR) {
 			number = errno == EAGAIN ? ETIMEDOUT : errno;
 		}

@@ -56,6 +56,7 @@ int main(int argc, char **argv)
 	}
 	umask(077);
 	signal(SIGPIPE, SIG_IGN);
+	sw_survive_file_limit();
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGHUP, &sa, NULL);

@@ -44,7 +44,7 @@ int run_helper(char *const *argv, int64_t timeout_ns, char *out, size_t out_size
 	for (;;) {
 		int64_t left = until - sw_monotonic_ns();
 		struct pollfd pf = {.fd = p[0], .events = POLLIN};
-		int got = left > 0 ? poll(&pf, 1, (int)(left / 1000000) + 1) : 0;
+		int got = left > 0 ? sw_poll(&pf, 1, left) : 0;
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0) {

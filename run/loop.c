@@ -296,12 +296,7 @@ static void turn(run_loop *l, int64_t until)
 	if (l->phase == RUN_TERM_SENT)
 		next = sooner(next, l->term_at + l->grace);
 	int64_t now = sw_monotonic_ns();
-	struct timespec ts = {0, 0};
-	if (next > now) {
-		ts.tv_sec = (next - now) / 1000000000;
-		ts.tv_nsec = (next - now) % 1000000000;
-	}
-	int got = ppoll(pf, (nfds_t)n, next ? &ts : NULL, NULL);
+	int got = sw_poll(pf, (size_t)n, !next ? -1 : next > now ? next - now : 0);
 	if (got > 0) {
 		/* first: it is about processes that are reaped below */
 		if (at_log >= 0 && pf[at_log].revents)
@@ -334,7 +329,7 @@ static void hear_out(run_loop *l)
 	if (l->in < 0)
 		return;
 	struct pollfd pf = {.fd = l->in, .events = POLLIN};
-	if (poll(&pf, 1, 0) == 1 && (pf.revents & POLLHUP))
+	if (sw_poll(&pf, 1, 0) == 1 && (pf.revents & POLLHUP))
 		return; /* nobody can write any more: it ends by itself */
 	int waiting = 0;
 	if (ioctl(l->in, FIONREAD, &waiting) == 0)

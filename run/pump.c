@@ -45,7 +45,7 @@ static ssize_t write_piece(int fd, const char *at, size_t n)
 	int e = errno;
 	if (got < 0 && e == EAGAIN) { /* somebody else made it non-blocking */
 		struct pollfd pf = {.fd = fd, .events = POLLOUT};
-		poll(&pf, 1, -1);
+		sw_poll(&pf, 1, -1);
 	}
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	errno = e;

@@ -270,6 +270,7 @@ void run_tree_main(run_tree *t, pid_t pid)
 void run_tree_free(run_tree *t)
 {
 	if (t->proc) {
+		restore_limit(t); /* the answer and the trail open files too */
 		closedir(t->proc);
 		if (t->kids_fd >= 0)
 			close(t->kids_fd);

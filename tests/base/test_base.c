@@ -1,10 +1,16 @@
 /* base: buffers, time words, encodings, escaping, JSON limits. */
 #include "base.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -195,6 +201,74 @@ static void reading_files(void **state)
 	assert_string_equal(err.where, path);
 }
 
+/* With a limit below the number of descriptors, where poll(2) itself fails. */
+static void waiting_without_a_limit(void **state)
+{
+	int p[2], high;
+	struct rlimit old, none;
+	assert_int_equal(pipe(p), 0);
+	high = fcntl(p[0], F_DUPFD, 1100); /* beyond FD_SETSIZE */
+	getrlimit(RLIMIT_NOFILE, &old);
+	if (high < 0)
+		high = dup(p[0]);
+	none = (struct rlimit){0, old.rlim_max};
+	for (int limited = 0; limited < 2; limited++) {
+		if (limited)
+			assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+		struct pollfd f[] = {{.fd = p[0], .events = POLLIN, .revents = 99},
+		                     {.fd = -1, .events = POLLIN, .revents = 99},
+		                     {.fd = high, .events = POLLIN},
+		                     {.fd = p[1], .events = POLLOUT}};
+		int64_t before = sw_monotonic_ns();
+		assert_int_equal(poll(f, 4, 0), limited ? -1 : 1);
+		assert_int_equal(sw_poll(f, 3, NS / 50), 0);
+		assert_true(sw_monotonic_ns() - before >= NS / 50);
+		assert_int_equal(f[0].revents, 0);
+		assert_int_equal(f[1].revents, 0);
+		assert_int_equal(sw_poll(f, 4, -1), 1);
+		assert_int_equal(f[3].revents, POLLOUT);
+		assert_int_equal(write(p[1], "x", 1), 1);
+		assert_int_equal(sw_poll(f, 4, 0), 3);
+		assert_int_equal(f[0].revents, POLLIN);
+		assert_int_equal(f[1].revents, 0);
+		assert_int_equal(f[2].revents, POLLIN);
+		char c;
+		assert_int_equal(read(high, &c, 1), 1);
+	}
+	struct pollfd beyond = {.fd = 70000, .events = POLLOUT}; /* cannot be asked about */
+	assert_int_equal(sw_poll(&beyond, 1, -1), 1);
+	assert_int_equal(beyond.revents, POLLOUT);
+	close(p[1]);
+	struct pollfd end = {.fd = p[0], .events = POLLIN};
+	assert_int_equal(sw_poll(&end, 1, -1), 1); /* the end is something to read */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	close(p[0]);
+	close(high);
+}
+
+/* An error of write(2), where SIGXFSZ would end the process; and nothing for those that are run. */
+static void the_file_limit_is_an_error(void **state)
+{
+	char path[] = "/tmp/sw_base_limit.XXXXXX";
+	int fd = mkstemp(path), status;
+	assert_true(fd >= 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct rlimit little = {4, 4};
+		sw_survive_file_limit();
+		setrlimit(RLIMIT_FSIZE, &little);
+		int rc = sw_write_all(fd, "0123456789", 10);
+		if (rc == SW_EIO && errno == EFBIG)
+			execl("/bin/sh", "sh", "-c", "exec printf 0123456789 >>\"$0\"", path, NULL);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGXFSZ);
+	close(fd);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +281,8 @@ int main(void)
 	    cmocka_unit_test(json_limits),
 	    cmocka_unit_test(invalid_utf8_becomes_replacement),
 	    cmocka_unit_test(reading_files),
+	    cmocka_unit_test(waiting_without_a_limit),
+	    cmocka_unit_test(the_file_limit_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
