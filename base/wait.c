@@ -69,8 +69,10 @@ static int by_select(struct pollfd *p, size_t n, int64_t wait_ns)
 		if (p[i].fd >= SELECT_MAX) /* nobody can be asked: let the caller try */
 			p[i].revents = p[i].events & (POLLIN | POLLOUT);
 		else if (p[i].fd >= 0)
-			p[i].revents = (short)((p[i].events & POLLIN && has_bit(&in, p[i].fd) ? POLLIN : 0) |
-			                       (p[i].events & POLLOUT && has_bit(&out, p[i].fd) ? POLLOUT : 0));
+			p[i].revents =
+			    (short)((p[i].events & POLLIN && has_bit(&in, p[i].fd) ? POLLIN : 0) |
+			            (p[i].events & POLLOUT && has_bit(&out, p[i].fd) ? POLLOUT
+			                                                             : 0));
 		ready += p[i].revents != 0;
 	}
 	return ready;
