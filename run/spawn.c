@@ -167,7 +167,8 @@ static int exec_result(const run_spawn *s, pid_t pid, int from)
 	for (;;) {
 		bool on = s->watch && s->watch->on;
 		struct pollfd pf = {.fd = from, .events = POLLIN};
-		int got = poll(&pf, 1, on ? 1 : -1);
+		int got =
+		    sw_poll(&pf, 1, on ? 1000000 : -1); /* the command may be at work already */
 		if (got > 0) {
 			ssize_t n = read(from, &e, sizeof e);
 			if (n >= 0 || errno != EINTR)
