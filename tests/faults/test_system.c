@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +28,7 @@
 static struct {
 	bool interrupt, one_byte; /* every second call; pieces of one byte */
 	int read_errno, open_errno, fork_errno;
+	unsigned late_us;     /* before the first wait for a descriptor */
 	int64_t clock_back_s; /* the wall clock, at every look further back */
 	unsigned calls;
 } fault;
@@ -38,6 +41,10 @@ int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 pid_t __real_fork(void);
 pid_t __wrap_fork(void);
+int __real_poll(struct pollfd *p, nfds_t n, int ms);
+int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
+int __real_ppoll(struct pollfd *p, nfds_t n, const struct timespec *t, const sigset_t *mask);
+int __wrap_ppoll(struct pollfd *p, nfds_t n, const struct timespec *t, const sigset_t *mask);
 int __real_clock_gettime(clockid_t id, struct timespec *t);
 int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 
@@ -83,6 +90,25 @@ pid_t __wrap_fork(void)
 		return -1;
 	}
 	return __real_fork();
+}
+
+static void be_late(void)
+{
+	if (fault.late_us)
+		usleep(fault.late_us);
+	fault.late_us = 0;
+}
+
+int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
+{
+	be_late();
+	return __real_poll(p, n, ms);
+}
+
+int __wrap_ppoll(struct pollfd *p, nfds_t n, const struct timespec *t, const sigset_t *mask)
+{
+	be_late();
+	return __real_ppoll(p, n, t, mask);
 }
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *t)
@@ -170,6 +196,30 @@ static void no_process_left(void **state)
 	}
 }
 
+/* The command is faster than the supervisor's first look, and takes its descriptors from it. */
+static void no_descriptor_left_before_the_first_wait(void **state)
+{
+	(void)state;
+	if (access("/usr/bin/prlimit", X_OK))
+		skip();
+	char shell[] = "/bin/sh", c[] = "-c";
+	char script[] = "prlimit --pid $PPID --nofile=0:; echo said; exit 3";
+	char *argv[] = {shell, c, script, NULL};
+	const sw_run_options o = {.argv = argv, .out_fd = -1, .err_fd = -1};
+	static sw_run_report report;
+	struct rlimit files;
+	getrlimit(RLIMIT_NOFILE, &files);
+	fault.late_us = 300000;
+	alarm(30); /* it went on for ever */
+	int rc = sw_run_supervise(&o, &report, NULL);
+	alarm(0);
+	setrlimit(RLIMIT_NOFILE, &files);
+	assert_int_equal(rc, 0);
+	assert_int_equal(fault.late_us, 0);
+	assert_int_equal(report.exit.code, 3);
+	assert_int_equal(report.output_bytes, 5);
+}
+
 /* Order comes from the chain, not from the clock; ids stay apart. */
 static void a_clock_that_steps_backwards(void **state)
 {
@@ -206,6 +256,7 @@ int main(void)
 	    cmocka_unit_test_teardown(reading_is_whole_in_pieces_and_interruptions, calm),
 	    cmocka_unit_test_teardown(errors_of_files_are_told, calm),
 	    cmocka_unit_test_teardown(no_process_left, calm),
+	    cmocka_unit_test_teardown(no_descriptor_left_before_the_first_wait, calm),
 	    cmocka_unit_test_teardown(a_clock_that_steps_backwards, calm),
 	};
 	if (!mkdtemp(folder))
