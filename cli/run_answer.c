@@ -57,8 +57,10 @@ json_t *run_cli_json(const sw_result *r, const sw_run_report *report, const run_
 	return o;
 }
 
-json_t *run_cli_refusal_json(const char *backend, const char *cause, const char *why,
-                             const run_cli_level *level, const char *id)
+/* What there is to say where no verdict was reached. */
+static json_t *without_result(const char *backend, const char *verdict, const char *cause,
+                              sw_started started, const char *why, const run_cli_level *level,
+                              const char *id)
 {
 	json_t *o = json_object();
 	if (!o)
@@ -67,17 +69,29 @@ json_t *run_cli_refusal_json(const char *backend, const char *cause, const char 
 	json_object_set_new(o, "id", sw_json_z(id));
 	json_object_set_new(o, "backend", sw_json_z(backend));
 	json_object_set_new(o, "exit", json_null());
-	json_object_set_new(o, "verdict", json_string("sandbox_unavailable"));
+	json_object_set_new(o, "verdict", sw_json_z(verdict));
 	json_object_set_new(o, "cause", sw_json_z(cause));
-	json_object_set_new(o, "started", json_string(sw_started_name(SW_STARTED_NO)));
+	json_object_set_new(o, "started", json_string(sw_started_name(started)));
 	json_object_set_new(o, "reason", sw_json_text(sw_str_of(why)));
 	if (level)
 		json_object_set_new(o, "level", run_cli_level_json(level));
 	json_t *run = json_object();
 	json_object_set_new(run, "status", json_integer(SW_RUN_EXIT_REFUSED));
-	json_object_set_new(run, "spawned", json_false());
+	json_object_set_new(run, "spawned", json_boolean(started != SW_STARTED_NO));
 	json_object_set_new(o, "run", run);
 	return o;
+}
+
+json_t *run_cli_refusal_json(const char *backend, const char *cause, const char *why,
+                             const run_cli_level *level, const char *id)
+{
+	return without_result(backend, "sandbox_unavailable", cause, SW_STARTED_NO, why, level, id);
+}
+
+json_t *run_cli_unjudged_json(const char *backend, const char *why, const run_cli_level *level,
+                              const char *id)
+{
+	return without_result(backend, NULL, NULL, SW_STARTED_UNKNOWN, why, level, id);
 }
 
 /*

@@ -103,6 +103,9 @@ json_t *run_cli_json(const sw_result *r, const sw_run_report *report, const run_
 /* An object for a run that was refused. */
 json_t *run_cli_refusal_json(const char *backend, const char *cause, const char *why,
                              const run_cli_level *level, const char *id);
+/* An object for a run that happened and could not be judged: verdict null. */
+json_t *run_cli_unjudged_json(const char *backend, const char *why, const run_cli_level *level,
+                              const char *id);
 #define RUN_SAY_NS INT64_C(500000000) /* with a deadline: for what is said to people */
 #define RUN_VERDICT_NS INT64_C(2000000000)
 /* All of the text, or SW_EIO with errno; limit 0: as long as it takes. */

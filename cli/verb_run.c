@@ -11,6 +11,7 @@ typedef struct session {
 	run_cli_level level;
 	bool has_level;
 	run_cli_record *record; /* NULL: none is kept */
+	int notes;              /* where a failure of the runner is noted; negative: nowhere */
 	char **argv;
 	size_t argc;
 	const char *backend;
@@ -125,6 +126,18 @@ static void say(const session *s, FILE *f, const sw_run_report *report, const sw
 	}
 }
 
+/* Into `f`, which may be NULL, what an error of the end means. */
+static void say_unrecorded(FILE *f, const sw_error *err)
+{
+	if (!f)
+		return;
+	sw_error_print(f, err);
+	fputs("sandwitness: run: the command ran, but its end could not be recorded\n", f);
+}
+
+/*
+ * The record first: whoever should read the rest may not read it, or not let this process write.
+ */
 static int finish(session *s, const sw_run_report *report, const sw_result *r)
 {
 	sw_error err;
@@ -135,27 +148,37 @@ static int finish(session *s, const sw_run_report *report, const sw_result *r)
 	run_cli_level_after(&s->level, r);
 	if (f)
 		say(s, f, report, r);
-	speak(s, f, &text, &n);
-	f = open_memstream(&text, &n);
 	if (s->record && run_cli_record_end(s->record, &s->level, report, r, &err)) {
 		/* it ran, and what came of it is not on record: that must not look like success */
-		if (f) {
-			sw_error_print(f, &err);
-			fputs("sandwitness: run: the command ran, but its end could not be "
-			      "recorded\n",
-			      f);
-		}
+		say_unrecorded(f, &err);
 		if (s->o->audit == RUN_AUDIT_REQUIRED)
 			status = SW_RUN_EXIT_REFUSED;
 	}
-	if (r->verdict == SW_VERDICT_RUNNER_FAILED) /* the next status probes afresh */
-		sw_probe_note_failure(NULL, s->backend, r->cause, run_cli_record_id(s->record),
-		                      NULL);
+	speak(s, f, &text, &n);
+	f = open_memstream(&text, &n);
 	json_t *j = run_cli_json(r, report, &s->level, run_cli_record_id(s->record));
 	if (run_cli_publish(s->o, j, &err) && f)
 		sw_error_print(f, &err);
+	if (r->verdict == SW_VERDICT_RUNNER_FAILED) /* the next status probes afresh */
+		sw_probe_note_failure(s->notes, s->backend, r->cause, run_cli_record_id(s->record),
+		                      NULL);
 	speak(s, f, &text, &n);
 	return status;
+}
+
+/* It ran, and there is no verdict: neither the status nor the words may look like one. */
+static int unjudged(session *s, const sw_error *err)
+{
+	sw_error_print(stderr, err);
+	fputs("sandwitness: run: the command ran, but what came of it could not be judged; its "
+	      "record stays without an end\n",
+	      stderr);
+	json_t *j = run_cli_unjudged_json(s->backend, err->what, s->has_level ? &s->level : NULL,
+	                                  run_cli_record_id(s->record));
+	sw_error again;
+	if (run_cli_publish(s->o, j, &again))
+		sw_error_print(stderr, &again);
+	return SW_RUN_EXIT_REFUSED;
 }
 
 static int supervise(session *s, const sw_pack *pack)
@@ -186,10 +209,15 @@ static int supervise(session *s, const sw_pack *pack)
 	                      .ctx = s};
 	sw_run_report *report = calloc(1, sizeof *report);
 	sw_result *result = NULL;
+	s->notes = sw_probe_notes_open(NULL, NULL);
 	if (!report)
 		return sw_error_set(&err, SW_ENOMEM, "out of memory"), refused(&err);
 	int rc = sw_run_command(&run, pack, &facts, report, &result, &err);
-	int status = rc ? refused(&err) : finish(s, report, result);
+	int status = !rc           ? finish(s, report, result)
+	             : report->pid ? unjudged(s, &err)
+	                           : refused(&err);
+	if (s->notes >= 0)
+		close(s->notes);
 	sw_result_free(result);
 	free(report);
 	return status;

@@ -139,11 +139,17 @@ char *sw_find_program(const char *name, const char *search_path, char **untruste
                       size_t why_n);
 
 /*
- * A real run ended in runner_failed: the next status probes this backend afresh and
- * says why. state_dir NULL: XDG state. Never fails a run: errors are for logging.
+ * Where failures of real runs are noted; made where it is not there. To be opened before the
+ * command runs, which may be able to write there and to put a link in its place. A descriptor,
+ * the caller's to close, or a negative sw_code. state_dir NULL: XDG state.
  */
-int sw_probe_note_failure(const char *state_dir, const char *backend, const char *cause,
-                          const char *invocation, sw_error *err);
+int sw_probe_notes_open(const char *state_dir, sw_error *err);
+/*
+ * A real run ended in runner_failed: the next status probes this backend afresh and says why.
+ * notes negative: nothing is noted. Never fails a run: errors are for logging.
+ */
+int sw_probe_note_failure(int notes, const char *backend, const char *cause, const char *invocation,
+                          sw_error *err);
 
 /* ---- doctor ---- */
 typedef enum {

@@ -25,14 +25,39 @@ static char *folder(const char *state_dir)
 	return asprintf(&z, "%s/recheck", state_dir) < 0 ? NULL : z;
 }
 
-/* Only names of the backends table become file names. */
-static char *note_file(const char *state_dir, const char *backend)
+/*
+ * Commands that ran before may have written where the folder lies. It counts only if it is a
+ * folder, ours, and no other's to write; a link in its place is not followed. Else whatever it
+ * led to would be read as notes, replaced or removed.
+ */
+static int open_folder(const char *state_dir, bool make, sw_error *err)
 {
-	char *dir = pr_backend_find(backend) ? folder(state_dir) : NULL, *z = NULL;
-	if (dir && asprintf(&z, "%s/%s", dir, backend) < 0)
-		z = NULL;
+	char *dir = folder(state_dir);
+	struct stat st;
+	int fd = SW_ENOMEM;
+	if (!dir)
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	if (!make || !(fd = sw_mkdirs(dir, 0700, err))) {
+		fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			fd = sw_error_set(err, SW_EIO, "runner failures cannot be noted: %s",
+			                  strerror(errno));
+		else if (fstat(fd, &st) || st.st_uid != geteuid() || (st.st_mode & 022)) {
+			close(fd);
+			fd = sw_error_set(err, SW_EIO,
+			                  "runner failures cannot be noted: the folder is not this "
+			                  "user's alone");
+		}
+		if (fd < 0 && err)
+			sw_error_more(err, dir, NULL, NULL);
+	}
 	free(dir);
-	return z;
+	return fd;
+}
+
+int sw_probe_notes_open(const char *state_dir, sw_error *err)
+{
+	return open_folder(state_dir, true, err);
 }
 
 static bool plain(const char *z, size_t max)
@@ -44,54 +69,45 @@ static bool plain(const char *z, size_t max)
 	return n <= max;
 }
 
-int sw_probe_note_failure(const char *state_dir, const char *backend, const char *cause,
-                          const char *invocation, sw_error *err)
+int sw_probe_note_failure(int notes, const char *backend, const char *cause, const char *invocation,
+                          sw_error *err)
 {
-	char *dir = folder(state_dir), *file = note_file(state_dir, backend), *temp = NULL;
-	char now[40], text[NOTE_MAX];
-	int rc = SW_OK;
-	if (!file) { /* a backend that no probe knows: nothing to probe afresh */
-		free(dir);
+	char now[40], text[NOTE_MAX], temp[37];
+	if (notes < 0 || !pr_backend_find(backend)) /* no probe knows it: nothing to probe afresh */
 		return SW_OK;
-	}
 	sw_time_format(sw_now_ns(), now);
+	sw_uuid7(temp);
 	cause = cause && plain(cause, 64) ? cause : "unknown";
 	invocation = invocation && plain(invocation, 64) ? invocation : "";
 	int n = snprintf(text, sizeof(text), "%s %s %s\n", now, cause, invocation);
-	if (asprintf(&temp, "%s.%ld.new", file, (long)getpid()) < 0)
-		temp = NULL;
-	if (!dir || !temp)
-		rc = sw_error_set(err, SW_ENOMEM, "out of memory");
-	else if (!(rc = sw_mkdirs(dir, 0700, err))) {
-		int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-		bool ok = fd >= 0 && !sw_write_all(fd, text, (size_t)n);
-		if (fd >= 0)
-			ok = !close(fd) && ok;
-		if (!ok || rename(temp, file)) {
-			rc = sw_error_set(err, SW_EIO, "the runner failure cannot be noted: %s",
-			                  strerror(errno));
-			if (err)
-				sw_error_more(err, file, NULL, NULL);
-			unlink(temp);
-		}
-	}
-	free(temp);
-	free(file);
-	free(dir);
+	/* the command that ran may write here too: a new file or none */
+	int fd = openat(notes, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	bool ok = fd >= 0 && !sw_write_all(fd, text, (size_t)n);
+	if (fd >= 0)
+		ok = !close(fd) && ok;
+	if (ok && !renameat(notes, temp, notes, backend))
+		return SW_OK;
+	int rc =
+	    sw_error_set(err, SW_EIO, "the runner failure cannot be noted: %s", strerror(errno));
+	if (fd >= 0)
+		unlinkat(notes, temp, 0);
 	return rc;
 }
 
 bool pr_recheck_pending(const char *state_dir, const char *backend, char *why, size_t n)
 {
-	char *file = note_file(state_dir, backend), text[NOTE_MAX];
+	char text[NOTE_MAX];
 	struct stat st;
-	int fd = file ? open(file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK) : -1;
+	int notes = open_folder(state_dir, false, NULL);
+	int fd =
+	    notes < 0 ? -1 : openat(notes, backend, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	ssize_t got = -1;
 	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid())
 		got = read(fd, text, sizeof(text) - 1);
 	if (fd >= 0)
 		close(fd);
-	free(file);
+	if (notes >= 0)
+		close(notes);
 	if (got < 0)
 		return false;
 	text[got] = '\0';
@@ -108,8 +124,9 @@ bool pr_recheck_pending(const char *state_dir, const char *backend, char *why, s
 
 void pr_recheck_clear(const char *state_dir, const char *backend)
 {
-	char *file = note_file(state_dir, backend);
-	if (file)
-		unlink(file);
-	free(file);
+	int notes = open_folder(state_dir, false, NULL);
+	if (notes < 0)
+		return;
+	unlinkat(notes, backend, 0);
+	close(notes);
 }

@@ -336,12 +336,63 @@ static void breaches_are_seen(void **state)
 
 /* ---- notes of real failures ---- */
 
+static int note(const char *folder, const char *backend, const char *cause, const char *id)
+{
+	sw_error e;
+	int notes = sw_probe_notes_open(folder, &e);
+	int rc = notes < 0 ? notes : sw_probe_note_failure(notes, backend, cause, id, &e);
+	if (notes >= 0)
+		close(notes);
+	return rc;
+}
+
+/* What a command with the state folder in reach may put there before, or while it runs. */
+static void a_folder_of_notes_that_was_replaced(void **state)
+{
+	(void)state;
+	char own[160], file[200], away[160], target[200], text[32] = "";
+	sw_error e;
+	snprintf(own, sizeof own, "%s/recheck", place);
+	snprintf(away, sizeof away, "%s/recheck.away", place);
+	snprintf(target, sizeof target, "%s/elsewhere", place);
+	assert_int_equal(note(place, "bwrap", "c", "i"), 0);
+	assert_int_equal(mkdir(target, 0700), 0);
+	snprintf(file, sizeof file, "%s/bwrap", target);
+	int fd = open(file, O_WRONLY | O_CREAT | O_EXCL, 0755);
+	assert_int_equal(write(fd, "program", 7), 7);
+	close(fd);
+	/* while it runs: the note goes where it was to go */
+	int notes = sw_probe_notes_open(place, &e);
+	assert_true(notes >= 0);
+	assert_int_equal(rename(own, away), 0);
+	assert_int_equal(symlink(target, own), 0);
+	assert_int_equal(sw_probe_note_failure(notes, "bwrap", "c", "i", &e), 0);
+	close(notes);
+	/* before: it is no folder of notes; nothing is read, replaced or removed through it */
+	assert_true(sw_probe_notes_open(place, &e) < 0);
+	assert_string_equal(e.where, own);
+	sw_status *s = status((sw_probe_options){.search_path = "/nonexistent"});
+	assert_string_equal(sw_status_backend(s, "bwrap")->recheck, "");
+	sw_status_free(s);
+	fd = open(file, O_RDONLY);
+	assert_int_equal(read(fd, text, sizeof text), 7);
+	close(fd);
+	/* nor is one that others may write */
+	assert_int_equal(unlink(own), 0);
+	assert_int_equal(rename(away, own), 0);
+	assert_int_equal(chmod(own, 0777), 0);
+	assert_true(sw_probe_notes_open(place, &e) < 0);
+	assert_int_equal(chmod(own, 0700), 0);
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(rmdir(target), 0);
+	snprintf(file, sizeof file, "%s/bwrap", own);
+	assert_int_equal(unlink(file), 0);
+}
+
 static void a_noted_failure_is_probed_once(void **state)
 {
 	(void)state;
-	sw_error e;
-	assert_int_equal(
-	    sw_probe_note_failure(place, "landlock", "landlock-apply-failed", "id-1", &e), 0);
+	assert_int_equal(note(place, "landlock", "landlock-apply-failed", "id-1"), 0);
 	/* status without a probe, and a look that must not probe */
 	sw_status *s = status((sw_probe_options){.no_recheck = true});
 	assert_int_equal(sw_status_backend(s, "landlock")->result, SW_PROBE_NOT_PROBED);
@@ -364,10 +415,10 @@ static void hostile_notes(void **state)
 	char file[160];
 	struct stat st;
 	/* names that are no backend become no file */
-	assert_int_equal(sw_probe_note_failure(place, "../../x", "c", "i", NULL), 0);
-	assert_int_equal(sw_probe_note_failure(place, "", "c", "i", NULL), 0);
+	assert_int_equal(note(place, "../../x", "c", "i"), 0);
+	assert_int_equal(note(place, "", "c", "i"), 0);
 	/* text that is not plain is not kept */
-	assert_int_equal(sw_probe_note_failure(place, "bwrap", "evil\033[2J", "a\nb", NULL), 0);
+	assert_int_equal(note(place, "bwrap", "evil\033[2J", "a\nb"), 0);
 	snprintf(file, sizeof(file), "%s/recheck/bwrap", place);
 	assert_int_equal(stat(file, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
@@ -388,8 +439,7 @@ static void hostile_notes(void **state)
 	assert_string_equal(sw_status_backend(s, "docker")->recheck, "");
 	assert_string_equal(sw_status_backend(s, "podman")->recheck, "");
 	sw_status_free(s);
-	assert_int_equal(sw_probe_note_failure("/proc/nonexistent", "bwrap", "c", "i", NULL) < 0,
-	                 1);
+	assert_true(note("/proc/nonexistent", "bwrap", "c", "i") < 0);
 }
 
 /* ---- the rest ---- */
@@ -555,6 +605,7 @@ int main(void)
 	    T(breaches_are_seen),
 	    T(a_noted_failure_is_probed_once),
 	    T(hostile_notes),
+	    T(a_folder_of_notes_that_was_replaced),
 	    T(a_confined_service_says_so),
 	    T(choosing),
 	    T(side_by_side),
