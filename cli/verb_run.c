@@ -2,6 +2,7 @@
 #include "run_cli.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -181,6 +182,18 @@ static int unjudged(session *s, const sw_error *err)
 	return SW_RUN_EXIT_REFUSED;
 }
 
+/*
+ * The command may have made this process a background one of its terminal, where writing would
+ * stop it (SIGTTOU) before the verdict is out. Nothing is started any more that would inherit it.
+ */
+static void write_in_the_background(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTTOU);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 static int supervise(session *s, const sw_pack *pack)
 {
 	const run_cli_options *o = s->o;
@@ -213,6 +226,7 @@ static int supervise(session *s, const sw_pack *pack)
 	if (!report)
 		return sw_error_set(&err, SW_ENOMEM, "out of memory"), refused(&err);
 	int rc = sw_run_command(&run, pack, &facts, report, &result, &err);
+	write_in_the_background();
 	int status = !rc           ? finish(s, report, result)
 	             : report->pid ? unjudged(s, &err)
 	                           : refused(&err);

@@ -4,11 +4,19 @@
  */
 #include "ask.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "base.h"
 
 #define ANSWER_S 1
 #define HANGS_MAX 3
@@ -90,5 +98,67 @@ bool run_ask(void (*answer)(void *question), void *question, size_t size)
 	pthread_mutex_unlock(&a->lock);
 	if (done)
 		destroy(a);
+	return done;
+}
+
+/* Holds nothing of ours that somebody waits for: it may stay for ever. */
+static void answer_apart(void (*answer)(void *), void *question, size_t size, int to)
+{
+	if (to > 0)
+		close_range(0, (unsigned)to - 1, 0);
+	close_range((unsigned)to + 1, ~0u, 0);
+	answer(question);
+	for (size_t n = 0; n < size;) {
+		ssize_t w = write(to, (char *)question + n, size - n);
+		if (w < 0 && errno != EINTR)
+			_exit(1);
+		n += w > 0 ? (size_t)w : 0;
+	}
+	_exit(0);
+}
+
+static bool hear(int from, void *question, size_t size)
+{
+	int64_t until = sw_monotonic_ns() + ANSWER_S * INT64_C(1000000000);
+	for (size_t n = 0; n < size;) {
+		int64_t left = until - sw_monotonic_ns();
+		struct pollfd pf = {.fd = from, .events = POLLIN};
+		int got = left > 0 ? sw_poll(&pf, 1, left) : 0;
+		if (got < 0 && errno == EINTR)
+			continue;
+		ssize_t k = got > 0 ? read(from, (char *)question + n, size - n) : 0;
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return false;
+		n += (size_t)k;
+	}
+	return true;
+}
+
+bool run_ask_apart(void (*answer)(void *question), void *question, size_t size)
+{
+	int p[2];
+	char *copy = hanging >= HANGS_MAX ? NULL : malloc(size);
+	if (!copy || pipe2(p, O_CLOEXEC)) {
+		free(copy);
+		return false;
+	}
+	memcpy(copy, question, size);
+	pid_t pid = fork();
+	if (pid == 0)
+		answer_apart(answer, copy, size, p[1]);
+	close(p[1]);
+	bool done = pid > 0 && hear(p[0], copy, size);
+	close(p[0]);
+	if (pid > 0 && !done) {
+		kill(pid, SIGKILL); /* not where it hangs in the kernel: then it is left there */
+		hanging++;
+	}
+	if (pid > 0)
+		waitpid(pid, NULL, done ? 0 : WNOHANG);
+	if (done)
+		memcpy(question, copy, size);
+	free(copy);
 	return done;
 }

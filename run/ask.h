@@ -1,4 +1,4 @@
-/* Questions to the host that may never be answered: asked by a thread, for a bounded time. */
+/* Questions to the host that may never be answered: asked by somebody else, for a bounded time. */
 #ifndef SW_RUN_ASK_H
 #define SW_RUN_ASK_H
 
@@ -11,5 +11,11 @@
  * were, and what hangs is left behind. After three of these nobody is asked any more.
  */
 bool run_ask(void (*answer)(void *question), void *question, size_t size);
+/*
+ * The same in a process of its own, without the asker's descriptors: what hangs does not keep the
+ * asker from its own end, as a thread would. Not while a tree of processes is watched, which it
+ * would be taken for a part of. `answer` may only make system calls (no allocation, no lock).
+ */
+bool run_ask_apart(void (*answer)(void *question), void *question, size_t size);
 
 #endif

@@ -3,11 +3,13 @@
  * output can be forged by the command; what is used here cannot, or is not used.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "run_internal.h"
@@ -21,11 +23,13 @@
 static int runs(pid_t pid, const sw_run_program *runner)
 {
 	char path[64];
-	struct stat st;
+	struct statx st;
 	snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
-	if (stat(path, &st))
+	/* it may lie on a file system whose server is the command's and does not answer */
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_INO, &st))
 		return -1;
-	return st.st_dev == runner->dev && st.st_ino == runner->ino;
+	return makedev(st.stx_dev_major, st.stx_dev_minor) == runner->dev &&
+	       st.stx_ino == runner->ino;
 }
 
 bool run_same_program_runs(pid_t pid, const sw_run_program *runner)

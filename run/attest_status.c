@@ -150,7 +150,7 @@ static void readable(run_attest *a)
 				}
 			}
 		}
-		if (sender == a->pid)
+		if (sender == a->pid && !a->pid_gone)
 			take(a, bytes, (size_t)n);
 		else
 			a->foreign = true;

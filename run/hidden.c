@@ -196,7 +196,7 @@ static bool ask(void (*answer)(void *), const char *path, sw_operation operation
 	if (n >= sizeof l.path || means_something_else(path))
 		return false;
 	memcpy(l.path, path, n + 1);
-	return run_ask(answer, &l, sizeof l) && l.yes;
+	return run_ask_apart(answer, &l, sizeof l) && l.yes;
 }
 
 static void there_for_us(void *arg)

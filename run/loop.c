@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@
 #define SLOW_READER_NS (500 * MS) /* after a deadline */
 #define KILL_NS (900 * MS)        /* with the grace: two seconds at most */
 #define READS_PER_TURN 16
+#define SIGNALS_PER_TURN 4
+#define SLACK_NS 50000 /* the kernel's own default */
 
 /* ---- output ---- */
 
@@ -53,8 +56,11 @@ static void read_output(run_loop *l)
 		ssize_t n = room ? read(l->in, at, room) : 0;
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && errno == EAGAIN)
+		if (n < 0 && errno == EAGAIN) {
+			if (l->cut) /* what was owed has been taken out of the pipe by others */
+				close_in(l);
 			return;
+		}
 		if (n <= 0) {
 			close_in(l);
 			return;
@@ -126,14 +132,19 @@ static unsigned signal_command(run_loop *l, int sig)
  * the runner's end by one of them has no claim that run ended it. A sender that is gone already
  * may have been one of them.
  */
-static bool sent_from_outside(const run_loop *l, pid_t sender)
+static bool sent_from_outside(const run_loop *l, const struct signalfd_siginfo *si)
 {
-	return sender == 0 || run_is_below(sender, l->tree.self) == 0;
+	/* of these the kernel fills in the sender; who queues a signal names one at will */
+	if (si->ssi_code != SI_USER && si->ssi_code != SI_TKILL)
+		return false;
+	return si->ssi_pid == 0 || run_is_below((pid_t)si->ssi_pid, l->tree.self) == 0;
 }
 
-static void forward(run_loop *l, int sig, bool from_terminal, pid_t sender)
+static void forward(run_loop *l, const struct signalfd_siginfo *si)
 {
-	bool outside = from_terminal || sent_from_outside(l, sender);
+	int sig = (int)si->ssi_signo;
+	bool from_terminal = si->ssi_code == SI_KERNEL;
+	bool outside = from_terminal || sent_from_outside(l, si);
 	run_attest_look(l->attest);
 	l->r->forwarded = sig;
 	run_note(l, SW_RUN_NOTE_FORWARDED, sig,
@@ -201,6 +212,9 @@ static void kill_all(run_loop *l)
 	run_cgroup_kill(&l->cgroup);
 	/* what the grace did not use is there for the killing */
 	l->r->survivors = run_tree_kill(&l->tree, l->term_at + l->grace + KILL_NS);
+	/* dead, but held by somebody who traces it: its end cannot be seen here */
+	if (!l->tree.main_done && !l->r->survivors)
+		l->r->survivors = 1;
 	if (l->r->survivors)
 		run_note(l, SW_RUN_NOTE_SURVIVOR, l->r->survivors, NULL);
 }
@@ -208,14 +222,17 @@ static void kill_all(run_loop *l)
 static void take_signals(run_loop *l)
 {
 	struct signalfd_siginfo si;
-	while (read(l->signals.fd, &si, sizeof si) == (ssize_t)sizeof si) {
+	/* a flood of them must not keep the deadline from its turn */
+	for (int i = 0; i < SIGNALS_PER_TURN; i++) {
+		if (read(l->signals.fd, &si, sizeof si) != (ssize_t)sizeof si)
+			return;
 		if (si.ssi_signo == SIGCHLD)
 			continue; /* reaping is done after every wake-up */
 		bool terminal = si.ssi_code == SI_KERNEL;
 		if (l->tree.main_done) /* somebody is impatient */
 			l->hurry = true;
 		else
-			forward(l, (int)si.ssi_signo, terminal, (pid_t)si.ssi_pid);
+			forward(l, &si);
 		if (!terminal && ++l->endings == 2 && l->phase == RUN_GOING)
 			begin_term(l);
 	}
@@ -240,8 +257,6 @@ static void reap(run_loop *l)
 	if (was || !l->tree.main_done)
 		return;
 	l->main_done_at = sw_monotonic_ns();
-	if (l->attest->fd >= 0)
-		l->attest->method->readable(l->attest);
 	if (!l->attest->exit_code_seen)
 		look_at_orphans(l);
 }
@@ -296,6 +311,8 @@ static void turn(run_loop *l, int64_t until)
 	if (l->phase == RUN_TERM_SENT)
 		next = sooner(next, l->term_at + l->grace);
 	int64_t now = sw_monotonic_ns();
+	if (next) /* root can make this process sleep longer than it asks for */
+		prctl(PR_SET_TIMERSLACK, SLACK_NS);
 	int got = sw_poll(pf, (size_t)n, !next ? -1 : next > now ? next - now : 0);
 	if (got > 0) {
 		/* first: it is about processes that are reaped below */
@@ -388,7 +405,10 @@ static void flush(run_loop *l)
 	while (l->in >= 0 || (l->pump && !run_pump_idle(l->pump))) {
 		if (l->pump && (l->hurry || (give_up && sw_monotonic_ns() >= give_up)))
 			drop_reader(l);
-		turn(l, l->pump ? give_up : 0);
+		if (l->cut && !l->blocked)
+			read_output(l);
+		if (l->in >= 0 || l->pump)
+			turn(l, l->pump ? give_up : 0);
 	}
 	if (!l->pump)
 		return;
@@ -400,8 +420,18 @@ static void flush(run_loop *l)
 	l->pump = NULL;
 }
 
+static void main_ends(void *ctx)
+{
+	run_attest *a = ctx;
+	if (a->fd >= 0)
+		a->method->readable(a);
+	a->pid_gone = true;
+}
+
 void run_loop_run(run_loop *l)
 {
+	l->tree.main_ends = main_ends;
+	l->tree.main_ends_ctx = l->attest;
 	while (!l->tree.main_done) {
 		/* a process that not even KILL ends (uninterruptible sleep): do not wait for it */
 		if (l->phase == RUN_KILLED && l->r->survivors)

@@ -134,7 +134,7 @@ typedef struct sw_run_options {
 	void *ctx;
 } sw_run_options;
 
-#define SW_RUN_NOTES_MAX 16
+#define SW_RUN_NOTES_MAX 24
 #define SW_RUN_KERNEL_MAX 8
 
 /* A process of the tree that the kernel killed, by its log. */

@@ -110,7 +110,9 @@ typedef struct run_tree {
 	size_t n_before;
 	pid_t main_pid;                /* argv[0]'s process */
 	unsigned long long main_start; /* 0: not known */
-	bool main_done;                /* it was reaped; then: */
+	void (*main_ends)(void *ctx);  /* it has ended and is about to be reaped; may be NULL */
+	void *main_ends_ctx;
+	bool main_done; /* it was reaped; then: */
 	int main_code, main_signal;
 	run_watch *watch; /* hears of stops; may be NULL */
 	run_proc *procs;  /* the last walk: living descendants only, by pid */
@@ -221,6 +223,7 @@ struct run_attest {
 	int child_fd, fd;
 	run_watch watch;
 	bool wants_watch;
+	bool pid_gone;    /* pid has ended: who sends as it now is somebody else */
 	bool kernel_seen; /* the command was executed in the runner's tree */
 	bool many_names;  /* the runner's file may hold the command's program as well */
 	int64_t next_look, look_step;

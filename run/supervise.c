@@ -73,6 +73,11 @@ void run_note(run_loop *l, sw_run_note_kind kind, int64_t value, const char *tex
 	sw_run_note note = {.kind = kind, .value = value};
 	if (text)
 		snprintf(note.text, sizeof note.text, "%s", text);
+	/* said once: the command can have the same happen again and again */
+	for (size_t i = 0; i < l->r->n_notes; i++)
+		if (l->r->notes[i].kind == kind && l->r->notes[i].value == value &&
+		    !strcmp(l->r->notes[i].text, note.text))
+			return;
 	if (l->r->n_notes < SW_RUN_NOTES_MAX)
 		l->r->notes[l->r->n_notes++] = note;
 	if (l->o->on_note)

@@ -63,7 +63,7 @@ bool run_tree_signal_one(const run_tree *t, const run_proc *p, int sig)
 
 static void took(run_tree *t, pid_t pid, const siginfo_t *si)
 {
-	if (pid != t->main_pid)
+	if (pid != t->main_pid || t->main_done) /* reaped, its number may be used again */
 		return;
 	t->main_done = true;
 	t->main_signal = si->si_code == CLD_EXITED ? 0 : si->si_status;
@@ -85,6 +85,31 @@ static void take_report(run_tree *t, const siginfo_t *si)
 	took(t, si->si_pid, si);
 }
 
+static bool is_end(const siginfo_t *si)
+{
+	return si->si_code == CLD_EXITED || si->si_code == CLD_KILLED || si->si_code == CLD_DUMPED;
+}
+
+/*
+ * waitid() for any child or one, but what counts by the number of the command's first process
+ * is taken before that number is free to be somebody else's.
+ */
+static int wait_one(run_tree *t, idtype_t type, pid_t pid, siginfo_t *si, int what)
+{
+	si->si_pid = 0;
+	if (t->main_done || !t->main_ends || (type == P_PID && pid != t->main_pid))
+		return waitid(type, (id_t)pid, si, what);
+	if (waitid(type, (id_t)pid, si, what | WNOWAIT))
+		return -1;
+	if (si->si_pid == 0)
+		return 0;
+	if (si->si_pid == t->main_pid && is_end(si))
+		t->main_ends(t->main_ends_ctx);
+	pid_t seen = si->si_pid;
+	si->si_pid = 0;
+	return waitid(P_PID, (id_t)seen, si, what);
+}
+
 bool run_tree_reap(run_tree *t)
 {
 	siginfo_t si;
@@ -97,8 +122,7 @@ bool run_tree_reap(run_tree *t)
 		int64_t last = 0; /* when a traced process was sent on */
 		int64_t first = t->watch && t->watch->trace ? sw_monotonic_ns() : 0;
 		for (;;) {
-			si.si_pid = 0;
-			if (waitid(P_ALL, 0, &si, what)) {
+			if (wait_one(t, P_ALL, 0, &si, what)) {
 				if (errno == EINTR)
 					continue;
 				return errno == ECHILD;
@@ -132,13 +156,11 @@ bool run_tree_reap(run_tree *t)
 	for (int i = 0; i < n; i++) {
 		if (run_tree_was_before(t, kids[i]))
 			continue;
-		si.si_pid = 0;
-		if (waitid(P_PID, (id_t)kids[i], &si, what)) {
+		if (wait_one(t, P_PID, kids[i], &si, what)) {
 			none = none && errno == ECHILD;
 		} else if (si.si_pid) {
 			take_report(t, &si);
-			none = none && (si.si_code == CLD_EXITED || si.si_code == CLD_KILLED ||
-			                si.si_code == CLD_DUMPED);
+			none = none && is_end(&si);
 		} else {
 			run_proc p; /* an orphan of a child that was there before is none of ours */
 			none =
