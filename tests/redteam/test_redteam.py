@@ -144,6 +144,7 @@ ATTACKS = [
     ("kill the runner after an order to the supervisor", "open", liar("term_both"), "runner_failed", "attested", None, "a signal that was passed on to the command is no excuse for the runner's end"),
     ("the same by one who cannot be looked at", "open", liar("term_unseen"), "runner_failed", "attested", None, "nor is one whose sender may have been the command"),
     ("kill the runner and leave a daemon", "open", liar("kill_runner_and_stay"), "runner_failed", "attested", None, "what is killed after the runner's end does not explain it"),
+    ("kill the runner and take its number", "open:root", liar("take_number"), "runner_failed", "attested", None, "the end of who has the number then is not the runner's"),
     ("take the supervisor's descriptors", "open", liar("take_files"), "ok", "text", "runner_failed", "it reads what it has, and hangs on nothing"),
     ("ptrace the runner", "user open", liar("trace_runner"), "ok", "text", "runner_failed", "held and let go; see the limits in docs/security.md"),
 ]

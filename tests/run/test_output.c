@@ -153,6 +153,33 @@ static void a_supervisor_that_cannot_poll_reads_to_the_end(void **state)
 	assert_int_equal(r.n_notes, 0);
 }
 
+/* A flood of signals keeps it neither from its deadline nor from what else there is to say. */
+static void a_flood_of_signals_keeps_the_supervisor_from_nothing(void **state)
+{
+	(void)state;
+	int out[2], result;
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	char *const argv[] = {
+	    "sh", "-c",
+	    "trap '' TERM HUP INT QUIT; s=$PPID; end=$(($(date +%s) + 9)); for i in 1 2 3; do "
+	    "(while [ $(date +%s) -lt $end ]; do for k in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do "
+	    "kill -HUP $s; kill -TERM $s; kill -INT $s; kill -QUIT $s; done; done) & done; wait",
+	    NULL};
+	int64_t before = sw_monotonic_ns();
+	pid_t pid = in_background(argv, out[1], 500 * MS, &result);
+	close(out[1]);
+	take_report(result, pid);
+	close(out[0]);
+	assert_true(sw_monotonic_ns() - before < 4000 * MS);
+	assert_true(has_note(&r, SW_RUN_NOTE_FORWARDED));
+	assert_true(r.leftovers >= 1);
+	assert_int_equal(r.survivors, 0);
+	size_t forwarded = 0;
+	for (size_t i = 0; i < r.n_notes; i++)
+		forwarded += r.notes[i].kind == SW_RUN_NOTE_FORWARDED;
+	assert_true(forwarded <= 8); /* each once */
+}
+
 static void a_closed_stdout_does_not_stop_the_reading(void **state)
 {
 	(void)state;
@@ -306,6 +333,7 @@ int main(void)
 	    cmocka_unit_test(a_stuck_reader_after_the_end_keeps_neither_leftovers_nor_the_deadline),
 	    cmocka_unit_test(a_supervisor_that_cannot_open_files_leaves_nobody_behind),
 	    cmocka_unit_test(a_supervisor_that_cannot_poll_reads_to_the_end),
+	    cmocka_unit_test(a_flood_of_signals_keeps_the_supervisor_from_nothing),
 	    cmocka_unit_test(a_closed_stdout_does_not_stop_the_reading),
 	    cmocka_unit_test(a_gibibyte_takes_no_more_memory_than_ten_mebibytes),
 	    cmocka_unit_test(a_writer_that_stays_is_drained_for_the_time_given_then_cut),
