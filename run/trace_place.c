@@ -26,14 +26,14 @@ static int open_inside(int root, const char *path, bool follow)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC | (follow ? 0u : O_NOFOLLOW),
 	                       .resolve = RESOLVE_IN_ROOT};
-	return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+	return run_trace_fd((int)syscall(SYS_openat2, root, path, &how, sizeof how));
 }
 
 static int root_of(pid_t pid)
 {
 	char path[64];
 	snprintf(path, sizeof path, "/proc/%d/root", (int)pid);
-	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return run_trace_fd(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
 /* ---- mounts ---- */
@@ -87,10 +87,9 @@ static const char *below(const char *path, const char *folder)
 
 static char *mounts_of(pid_t pid)
 {
-	char path[64], *text;
-	size_t n;
+	char path[64];
 	snprintf(path, sizeof path, "/proc/%d/mountinfo", (int)pid);
-	return sw_read_file(path, MOUNTINFO_MAX, &text, &n, NULL) ? NULL : text;
+	return run_trace_text(path, MOUNTINFO_MAX);
 }
 
 static int mount_id(int fd)
@@ -223,7 +222,7 @@ bool run_trace_place(pid_t pid, char *path, bool follow)
 {
 	int root = root_of(pid);
 	if (root < 0)
-		return true; /* by its name then */
+		return false;
 	bool ok = false;
 	for (int links = 0; links < LINKS_MAX; links++) {
 		int fd = open_inside(root, path, follow);
@@ -268,7 +267,8 @@ bool run_trace_mount_point(const char *path)
 	const char *last;
 	if (!split(path, folder, &last))
 		return true;
-	int a = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), b = open(folder, O_PATH | O_CLOEXEC);
+	int a = run_trace_fd(open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+	int b = run_trace_fd(open(folder, O_PATH | O_CLOEXEC));
 	bool is = a >= 0 && b >= 0 && mount_id(a) != mount_id(b);
 	if (a >= 0)
 		close(a);
