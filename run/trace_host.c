@@ -133,7 +133,11 @@ static bool means_something_else(const char *path)
 	       !strcmp(p, "/dev/pts") || !strcmp(p, "/dev/tty");
 }
 
-/* Append-only and immutable files, and folders like that, refuse everybody. */
+#ifndef STATX_ATTR_VERITY
+#define STATX_ATTR_VERITY 0x00100000
+#endif
+
+/* Append-only, immutable and sealed files, and folders like that, refuse everybody. */
 static bool attribute_refuses(const char *path)
 {
 	struct statx sx;
@@ -145,17 +149,22 @@ static bool attribute_refuses(const char *path)
 	       statx(AT_FDCWD, parent, 0, STATX_TYPE, &sx) == 0 && (sx.stx_attributes & bits);
 }
 
-#define MQUEUE_MAGIC 0x19800202 /* these have no name in the kernel's header */
+/* these have no name in the kernel's header, or had none for long */
+#define MQUEUE_MAGIC 0x19800202
 #define CONFIGFS_MAGIC 0x62656570
 #define FUSECTL_MAGIC 0x65735543
+#define FUSE_MAGIC 0x65735546
+#define CEPH_MAGIC 0x00c36400
+#define CIFS_MAGIC 0xFF534D42
+#define SMB2_MAGIC 0xFE534D42
 
 static const long kernel_trees[] = {
     PROC_SUPER_MAGIC, SYSFS_MAGIC,   CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC,
     TRACEFS_MAGIC,    BPF_FS_MAGIC,  SECURITYFS_MAGIC,   BINFMTFS_MAGIC,      PSTOREFS_MAGIC,
     SELINUX_MAGIC,    FUSECTL_MAGIC, EFIVARFS_MAGIC};
 /* Programs and servers answer for their files, and these for names that are made there. */
-static const long own_rules[] = {FUSE_SUPER_MAGIC, V9FS_MAGIC,          SMB_SUPER_MAGIC,
-                                 CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC,    AFS_SUPER_MAGIC,
+static const long own_rules[] = {FUSE_MAGIC,       V9FS_MAGIC,          SMB_SUPER_MAGIC,
+                                 CIFS_MAGIC,       SMB2_MAGIC,          AFS_SUPER_MAGIC,
                                  CODA_SUPER_MAGIC, AUTOFS_SUPER_MAGIC,  MQUEUE_MAGIC,
                                  CONFIGFS_MAGIC,   RDTGROUP_SUPER_MAGIC};
 #define LIES_ON(path, kinds) lies_on(path, kinds, sizeof(kinds) / sizeof(kinds)[0])
@@ -314,7 +323,7 @@ static run_outside attributes_outside(const run_failed_call *f)
 static bool moves_by_own_rules(const run_failed_call *f, const char *from, const char *to)
 {
 	static const long overlay[] = {OVERLAYFS_SUPER_MAGIC}; /* folders of lower layers stay */
-	static const long others[] = {NFS_SUPER_MAGIC, CEPH_SUPER_MAGIC, ECRYPTFS_SUPER_MAGIC};
+	static const long others[] = {NFS_SUPER_MAGIC, CEPH_MAGIC, ECRYPTFS_SUPER_MAGIC};
 	struct stat a, b, st;
 	struct statx sx;
 	struct fsxattr project = {0};
