@@ -126,8 +126,11 @@ bool run_trace_place(pid_t pid, char *path, bool follow);
 bool run_trace_one_mount(pid_t pid, const char *path, const char *path2);
 /* a file of the sandbox's own is kept from this user by its modes; */
 bool run_trace_modes_refuse(pid_t pid, const char *path, bool follow, int what);
-/* something is mounted there, here. */
+/* something is mounted there, here; */
 bool run_trace_mount_point(const char *path);
+/* the file, as the process names it, or a folder on the way to it was changed since the call began.
+ */
+bool run_trace_changed(const run_failed_call *f, const char *path);
 
 struct run_trace;
 /* run_trace_outside() within a second, else unknown. A process of another user than the command's

@@ -182,47 +182,6 @@ static bool lies_on(const char *path, const long *kinds, size_t n)
 	return false;
 }
 
-/* ---- whether it stands as it stood ---- */
-
-static bool changed_since(const struct stat *st, const struct timespec *began)
-{
-	/* the time of a change is the clock's last tick, or on some file systems a whole second */
-	const struct timespec *at = &st->st_ctim;
-	return at->tv_sec > began->tv_sec ||
-	       (at->tv_sec == began->tv_sec && (at->tv_nsec == 0 || at->tv_nsec >= began->tv_nsec));
-}
-
-/* The file, its folder, or one above (of which a plain user changes none of root's). */
-static bool name_changed(const run_failed_call *f, const char *path)
-{
-	char names[2][PATH_MAX];
-	struct stat st;
-	for (int depth = 0;; depth++) {
-		const char *now = depth ? names[depth % 2] : path;
-		if (lstat(now, &st) == 0 && (depth < 2 || f->uid == 0 || st.st_uid != 0) &&
-		    changed_since(&st, &f->began))
-			return true;
-		if (!parent_of(now, names[(depth + 1) % 2], PATH_MAX))
-			return false;
-	}
-}
-
-/*
- * Another process may have changed what the call met, a mode for example, and set it right again
- * while its caller stood still.
- */
-static bool changed(run_failed_call *f, const char *path)
-{
-	char real[PATH_MAX], parent[PATH_MAX];
-	/* a plain user changes nothing that would say EPERM */
-	if (f->error != EACCES && (f->error != EPERM || f->uid != 0))
-		return false;
-	f->changed |= name_changed(f, path) || (realpath(path, real) && name_changed(f, real)) ||
-	              (parent_of(path, parent, sizeof parent) && realpath(parent, real) &&
-	               name_changed(f, real));
-	return f->changed;
-}
-
 /* ---- each kind of call ---- */
 
 /* fs.protected_regular: in a shared folder O_CREAT opens only one's own. */
@@ -378,14 +337,19 @@ static run_outside move_outside(const run_failed_call *f)
 }
 
 /* A file that execve() opens. */
-static run_outside runs(run_failed_call *f, const char *path)
+static bool runs(const char *path)
 {
 	struct stat st;
 	struct statvfs v;
-	if (stat(path, &st) || !S_ISREG(st.st_mode) || !may(path, X_OK) || statvfs(path, &v) ||
-	    (v.f_flag & ST_NOEXEC))
-		return OUTSIDE_REFUSED;
-	return changed(f, path) ? OUTSIDE_UNKNOWN : OUTSIDE_ALLOWED;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && may(path, X_OK) &&
+	       statvfs(path, &v) == 0 && !(v.f_flag & ST_NOEXEC);
+}
+
+/* NULL and "": there is none. */
+static bool interpreter_changed(run_failed_call *f, const char *path)
+{
+	f->changed |= path && path[0] && f->error == EACCES && run_trace_changed(f, path);
+	return f->changed;
 }
 
 /* The program that loads it. Empty: it needs none; false: this cannot be told. */
@@ -414,9 +378,10 @@ static bool elf_loader(int fd, char name[PATH_MAX])
 static run_outside exec_outside(run_failed_call *f, const char *path, int depth)
 {
 	char head[256] = "", loader[PATH_MAX];
-	run_outside out = depth > 4 ? OUTSIDE_REFUSED : runs(f, path);
-	if (out != OUTSIDE_ALLOWED)
-		return out;
+	if (depth > 4 || !runs(path))
+		return OUTSIDE_REFUSED;
+	if (interpreter_changed(f, depth ? path : NULL))
+		return OUTSIDE_UNKNOWN;
 	int fd = run_trace_fd(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
 	if (fd < 0)
 		return OUTSIDE_UNKNOWN;
@@ -424,8 +389,10 @@ static run_outside exec_outside(run_failed_call *f, const char *path, int depth)
 	bool elf = n >= SELFMAG && !memcmp(head, ELFMAG, SELFMAG);
 	bool known = !elf || elf_loader(fd, loader);
 	close(fd);
+	if (elf && loader[0] && known && !runs(loader))
+		return OUTSIDE_REFUSED;
 	if (elf)
-		return !known ? OUTSIDE_UNKNOWN : loader[0] ? runs(f, loader) : OUTSIDE_ALLOWED;
+		return known && !interpreter_changed(f, loader) ? OUTSIDE_ALLOWED : OUTSIDE_UNKNOWN;
 	if (n < 2 || head[0] != '#' || head[1] != '!')
 		return OUTSIDE_ALLOWED;
 	char *word = head + 2 + strspn(head + 2, " \t");
@@ -516,21 +483,34 @@ static int capability_for(const run_failed_call *f)
 	                                                       : CAP_FOWNER;
 }
 
+/* This capability is what the process was refused for. */
+static bool lacks_capability(const run_failed_call *f, int cap)
+{
+	return f->error == EPERM && cap >= 0 && run_trace_lacks(f, cap);
+}
+
 static run_outside path_outside(run_failed_call *f)
 {
 	run_outside out = call_outside(f);
-	if (out != OUTSIDE_ALLOWED)
-		return out;
-	int cap = f->error == EPERM ? capability_for(f) : -1;
-	bool lacks = cap >= 0 && run_trace_lacks(f, cap);
 	/* this answer is of a filter, of a missing capability, or of the files themselves */
-	if (f->error == EPERM && !f->filtered && !lacks)
+	if (out == OUTSIDE_ALLOWED && f->error == EPERM && !f->filtered &&
+	    !lacks_capability(f, capability_for(f)))
 		return OUTSIDE_UNKNOWN;
-	/* a new file's owner, or a device in a new folder: refused for want of the capability */
-	if (lacks && cap != CAP_FOWNER)
-		return OUTSIDE_ALLOWED;
-	return changed(f, f->path) || (f->path2[0] && changed(f, f->path2)) ? OUTSIDE_UNKNOWN
-	                                                                    : OUTSIDE_ALLOWED;
+	return out;
+}
+
+/*
+ * Another process may have changed what the call met, a mode for example, and set it right again
+ * while its caller stood still. A plain user changes nothing that would say EPERM; a new file's
+ * owner, or a device in a new folder, is refused for want of the capability.
+ */
+static bool changed(const run_failed_call *f)
+{
+	int cap = capability_for(f);
+	if (f->error != EACCES &&
+	    (f->error != EPERM || f->uid != 0 || (cap != CAP_FOWNER && lacks_capability(f, cap))))
+		return false;
+	return run_trace_changed(f, f->path) || (f->path2[0] && run_trace_changed(f, f->path2));
 }
 
 /* There is no such file outside; but a mode is no sandbox. */
@@ -563,6 +543,7 @@ run_outside run_trace_outside(run_failed_call *asked)
 	    (f.path2[0] == '/' && !run_trace_place(f.pid, f.path2, false)))
 		return inside_only(asked);
 	run_outside out = path_outside(&f);
-	asked->changed = f.changed;
-	return out;
+	/* by its own names: these it went through */
+	asked->changed = f.changed || (out == OUTSIDE_ALLOWED && changed(asked));
+	return asked->changed ? OUTSIDE_UNKNOWN : out;
 }

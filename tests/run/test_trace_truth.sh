@@ -81,10 +81,12 @@ def twice():
 def namespaces():
     call(libc.unshare(0x10000000))
     call(libc.unshare(0x10000000))
-def modes():
-    """Another process mends a mode as soon as its lack was met."""
+def meanwhile(prepare, mend):
+    """Another process mends what refuses a file as soon as that was met."""
     m = mmap.mmap(-1, 4096)
     m[0] = 255
+    paths = [prepare(k) for k in range(120)]
+    time.sleep(0.1)
     pid = os.fork()
     last = 255
     while pid == 0:
@@ -93,18 +95,33 @@ def modes():
             t = time.perf_counter_ns() + 3000 * k
             while time.perf_counter_ns() < t:
                 pass
-            os.chmod("m%d" % k, 0o666)
+            mend(k)
             last = k
     n = 0
-    for k in range(120):
-        os.close(os.open("m%d" % k, os.O_CREAT | os.O_WRONLY, 0))
+    for k, path in enumerate(paths):
         m[0] = k
         try:
-            os.close(os.open("m%d" % k, os.O_RDWR))
+            os.close(os.open(path, os.O_RDWR))
         except PermissionError:
             n += 1
     os.kill(pid, 9)
     print("EACCES" if n else "done")
+def put(path, mode):
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, mode))
+    return path
+def modes():
+    meanwhile(lambda k: put("m%d" % k, 0), lambda k: os.chmod("m%d" % k, 0o666))
+def turned(k):
+    for name in "a", "b", "c":
+        os.mkdir("%s%d" % (name, k))
+    put("a%d/f" % k, 0)
+    put("b%d/f" % k, 0o666)
+    os.symlink("../a%d" % k, "c%d/link" % k)
+    os.symlink("c%d/link" % k, "l%d" % k)
+    return "l%d/f" % k
+def turn(k):
+    os.symlink("../b%d" % k, "c%d/new" % k)
+    os.rename("c%d/new" % k, "c%d/link" % k)
 def starve():
     """Takes the descriptors of whoever supervises this."""
     pid = os.getppid()
@@ -256,6 +273,7 @@ fi
 innocent "a mark on a message" EPERM "fails(send_with, socket.SOL_SOCKET, socket.SO_MARK, struct.pack('i', 5), '127.0.0.1')"
 innocent "an option of the sixth version's on a message" EPERM "fails(send_with, socket.IPPROTO_IPV6, 54, bytes(8), '::1')"
 innocent "a mode that another process sets right meanwhile" EACCES "modes()"
+innocent "a link behind a link that another process turns meanwhile" EACCES "meanwhile(turned, turn)"
 elsewhere=$(mktemp -d /var/tmp/sw-truth.XXXXXX)
 echo x >"$elsewhere/file"
 box=(--backend landlock --sandbox workspace_write --workspace "$ws" --readable "$elsewhere" --)
