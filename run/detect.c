@@ -260,6 +260,39 @@ void run_fds_named(char *const *argv, const sw_run_shape *shape, run_named_fds *
 	}
 }
 
+bool run_sets_filter(char *const *argv, const sw_run_shape *shape)
+{
+	/* how such an option, or its value, begins. What engines and firejail do unasked answers
+	 * with an error and kills nobody. */
+	static const struct {
+		const char *backend, *start;
+	} options[] = {
+	    {"bwrap", "--seccomp"},
+	    {"bwrap", "--add-seccomp-fd"},
+	    {"docker", "seccomp="},
+	    {"docker", "--security-opt=seccomp="},
+	    {"podman", "seccomp="},
+	    {"podman", "--security-opt=seccomp="},
+	    {"nerdctl", "seccomp="},
+	    {"nerdctl", "--security-opt=seccomp="},
+	    {"firejail", "--seccomp"},
+	    {"nsjail", "--seccomp"},
+	    {"minijail", "-S"},
+	    {"minijail", "--seccomp"},
+	    {"systemd-run", "SystemCallFilter="},
+	    {"systemd-run", "-pSystemCallFilter="},
+	    {"systemd-run", "--property=SystemCallFilter="},
+	};
+	size_t end = shape->command;
+	for (size_t at = shape->options; at < end && argv[at] && strcmp(argv[at], "--") != 0; at++)
+		for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+			if (!strcmp(shape->backend, options[i].backend) &&
+			    !strncmp(argv[at], options[i].start, strlen(options[i].start)) &&
+			    !strstr(argv[at], "seccomp=unconfined"))
+				return true;
+	return false;
+}
+
 int sw_run_named_descriptors(char *const *argv, int *fds, size_t max)
 {
 	sw_run_shape shape;

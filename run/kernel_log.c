@@ -208,7 +208,7 @@ void run_kernel_log_read(int fd, pid_t self, sw_run_report *r)
 	}
 }
 
-int run_kernel_log_tell(const sw_run_report *r, sw_result *result)
+int run_kernel_log_tell(const sw_run_report *r, bool filtered, sw_result *result)
 {
 	for (size_t i = 0; i < r->n_kernel; i++) {
 		const sw_run_kernel_record *k = &r->kernel[i];
@@ -223,7 +223,7 @@ int run_kernel_log_tell(const sw_run_report *r, sw_result *result)
 			snprintf(line, sizeof line, "kernel: out of memory, killed %s (pid %d)",
 			         k->comm, (int)k->pid);
 		sw_outside o = {.kind = SW_OBSERVATION_KERNEL_RECORD,
-		                .denied = k->seccomp,
+		                .denied = k->seccomp && filtered,
 		                .operation = SW_OPERATION_PROCESS,
 		                .cause = k->seccomp ? "seccomp-killed" : NULL,
 		                .evidence = SW_EVIDENCE_ATTESTED,

@@ -41,6 +41,8 @@ typedef struct run_named_fds {
 	bool all;
 } run_named_fds;
 void run_fds_named(char *const *argv, const sw_run_shape *shape, run_named_fds *out);
+/* The runner's own options name a seccomp filter. */
+bool run_sets_filter(char *const *argv, const sw_run_shape *shape);
 
 /* An option of an engine's `run`. at: index of it in argv, 0: absent; value may be NULL. */
 typedef struct run_engine_call {
@@ -294,7 +296,8 @@ int run_kernel_log_open(void); /* from now on; -1: cannot be read, or would misl
 void run_kernel_log_read(int fd, pid_t self, sw_run_report *report);
 /* One record of /dev/kmsg. False: not the kernel's word on a kill, or not as it writes it. */
 bool run_kernel_log_parse(const char *record, sw_run_kernel_record *out);
-int run_kernel_log_tell(const sw_run_report *report, sw_result *result);
+/* filtered: the sandbox has a filter; else it was the command's own, and denied it nothing. */
+int run_kernel_log_tell(const sw_run_report *report, bool filtered, sw_result *result);
 
 /* ---- helper.c: a small program's output, bounded in time and size ---- */
 int run_helper(char *const *argv, int64_t timeout_ns, char *out, size_t out_size, int *exit_code);

@@ -320,6 +320,7 @@ static void plan_trace(run_loop *l, run_trace *trace)
 	/* without a runner the command is there from its first instruction */
 	trace->command = unconfined;
 	trace->uid = geteuid();
+	trace->userns = run_trace_userns(getpid());
 }
 
 static int supervise(const sw_run_options *o, run_trace *trace, sw_run_report *r, sw_error *err)

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "ask.h"
 #include "run_internal.h"
 #include "trace.h"
 
@@ -141,6 +142,7 @@ void run_trace_executed(run_trace *t, pid_t pid, bool first)
 	if (first) {
 		t->command = true;
 		t->uid = run_trace_user(pid);
+		t->userns = run_trace_userns(pid);
 	}
 	/* a thread that executes takes its leader's number */
 	if (t->filtered)
@@ -157,6 +159,8 @@ static bool begins(run_trace *t, pid_t pid, uint64_t nr, const uint64_t args[6])
 		return false;
 	s->nr = (int)nr;
 	memcpy(s->args, args, sizeof s->args);
+	/* the kernel's clock for times of files */
+	clock_gettime(CLOCK_REALTIME_COARSE, &s->began);
 	t->calls++;
 	forget_paths(s);
 	if (!c)
@@ -240,7 +244,7 @@ static bool runs_npm_script(pid_t pid)
 }
 
 /* Programs try these and go on without: refused, but nobody's reason to fail. */
-static bool harmless(const run_failed_call *f)
+static bool is_harmless(const run_failed_call *f)
 {
 	static const char *const looks[] = {"status", "diff", "describe", "log", "show", NULL};
 	static const char *const compiles[] = {"compileall", "py_compile", NULL};
@@ -261,6 +265,24 @@ static bool harmless(const run_failed_call *f)
 		if (strstr(f->path, caches[i]))
 			return true;
 	return false;
+}
+
+typedef struct harm {
+	run_failed_call call;
+	bool none;
+} harm;
+
+static void look_for_harm(void *arg)
+{
+	harm *h = arg;
+	h->none = is_harmless(&h->call);
+}
+
+/* The command line is memory of the process's, which may lie in a file that never answers. */
+static bool harmless(const run_failed_call *f)
+{
+	harm h = {.call = *f};
+	return !run_ask(look_for_harm, &h, sizeof h) || h.none;
 }
 
 static void keep(run_trace *t, const run_failed_call *f)
@@ -343,15 +365,18 @@ static void failed(run_trace *t, run_trace_slot *s, run_failed_call *f)
 	t->failures++;
 	t->failed[f->error & 0xff] = true;
 	memcpy(f->args, s->args, sizeof f->args);
+	f->filtered = s->under_filter;
+	f->began = s->began;
 	run_trace_read(f);
+	bool raced = !same(s->path, f->path) || !same(s->path2, f->path2);
+	t->raced |= raced;
 	if (counted_again(t, f) || asked_before(t, f))
 		return;
 	run_outside outside = OUTSIDE_UNKNOWN;
-	f->one_mount = f->error == EXDEV && run_trace_one_mount(f->pid, f->path, f->path2);
-	if (!same(s->path, f->path) || !same(s->path2, f->path2))
-		t->raced = true;
-	else if (!s->under_filter || !run_trace_filter_itself(t, f->pid))
-		outside = run_trace_ask(f, t->uid);
+	if (!raced && (!s->under_filter || !run_trace_filter_itself(t, f->pid)))
+		outside = run_trace_ask(f, t);
+	if (f->changed) /* asked again, it may stand still */
+		t->asked[--t->n_asked % RUN_TRACE_ASKED].call = NULL;
 	if (outside == OUTSIDE_REFUSED)
 		note_refused(t, f);
 	else

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "run.h"
 
@@ -77,9 +78,14 @@ typedef struct run_failed_call {
 	int error;
 	char path[PATH_MAX]; /* as the command sees it, absolute; or host:port; empty: none */
 	char path2[PATH_MAX];
-	bool follow;    /* through a link at the end of `path` */
-	bool one_mount; /* both names lie on one mount of the sandbox's */
-	uid_t uid;      /* who asks: of the files' owners and rights */
+	bool follow;           /* through a link at the end of `path` */
+	bool one_mount;        /* both names lie on one mount of the sandbox's */
+	bool dotted;           /* the last part of a name is . or .. */
+	bool control;          /* a message with control data */
+	bool filtered;         /* under a filter of the sandbox's */
+	bool changed;          /* a file was changed while it was asked about */
+	struct timespec began; /* by the clock of the files' times */
+	uid_t uid;             /* who asks: of the files' owners and rights */
 	gid_t gid;
 	const char *resource_kind; /* "path", "host", "syscall" */
 	bool raw_socket;           /* one that needs a privilege anywhere */
@@ -92,7 +98,7 @@ bool run_trace_reads(const run_failed_call *f);
 
 typedef enum { OUTSIDE_UNKNOWN, OUTSIDE_REFUSED, OUTSIDE_ALLOWED } run_outside;
 /* Would the same call, by this user, outside, be let through? Changes nothing. */
-run_outside run_trace_outside(const run_failed_call *f);
+run_outside run_trace_outside(run_failed_call *f);
 
 static inline run_outside run_trace_answer(bool allowed)
 {
@@ -112,20 +118,37 @@ static inline bool run_trace_same_file(const struct stat *a, const struct stat *
 run_outside run_trace_other_outside(const run_failed_call *f);
 /* the capability, of the user that is asked for; */
 bool run_trace_capability(const run_failed_call *f, int cap);
+/* that user has it and the process has not: what it was refused for; */
+bool run_trace_lacks(const run_failed_call *f, int cap);
 /* trace_place.c: the host's name (in place, PATH_MAX) of what the process means; false: none; */
 bool run_trace_place(pid_t pid, char *path, bool follow);
 /* both names' folders are on one mount, as the process sees it; */
 bool run_trace_one_mount(pid_t pid, const char *path, const char *path2);
 /* a file of the sandbox's own is kept from this user by its modes; */
 bool run_trace_modes_refuse(pid_t pid, const char *path, bool follow, int what);
-/* something is mounted there, here. */
+/* something is mounted there, here; */
 bool run_trace_mount_point(const char *path);
+/* the file, as the process names it, or a folder on the way to it was changed since the call began.
+ */
+bool run_trace_changed(const run_failed_call *f, const char *path);
 
-/* run_trace_outside() within a second, else unknown. A process of another user than `usual` is
- * asked for as that user, where this one may. */
-run_outside run_trace_ask(run_failed_call *f, uid_t usual);
+struct run_trace;
+/* run_trace_outside() within a second, else unknown. A process of another user than the command's
+ * is asked for as that user, where this one may. */
+run_outside run_trace_ask(run_failed_call *f, const struct run_trace *t);
 /* The process's user, as files see it; this one's where it cannot be read. */
 uid_t run_trace_user(pid_t pid);
+/* The number of its user namespace; 0: it cannot be read. */
+ino_t run_trace_userns(pid_t pid);
+/* It has the capability, where the host counts it. */
+bool run_trace_has(pid_t pid, int cap);
+/* Its user namespace knows the user (or group). What cannot be read is known. */
+bool run_trace_mapped(pid_t pid, bool group, uint32_t id);
+/* For what is opened while the host is asked: the descriptor, or -1. Where there was none to be
+ * had, or no memory, nothing is known of the answer. */
+int run_trace_fd(int fd);
+/* The same for a file that is read whole; NULL: it cannot be read. Freed by the caller. */
+char *run_trace_text(const char *path, size_t max);
 
 #define RUN_TRACE_DENIALS_MAX 64
 
@@ -145,6 +168,7 @@ typedef struct run_trace_slot {
 	bool runner;        /* was there before the command, and runs the runner's program */
 	char *path, *path2; /* as they stood when the call began; NULL: none */
 	uint64_t args[6];
+	struct timespec began;
 } run_trace_slot;
 
 /* What was asked lately: the same question is not asked again. */
@@ -167,6 +191,7 @@ typedef struct run_trace {
 	bool on;
 	bool command;         /* the command runs; what the runner does is its own affair */
 	uid_t uid;            /* as which the command began */
+	ino_t userns;         /* in which it began */
 	bool filtered;        /* the sandbox has a seccomp filter that answers with errors */
 	bool filtered_itself; /* the command has set one */
 	int own_filters;      /* of a process that has none but ours; 0: not known so far */

@@ -70,7 +70,10 @@ void run_trace_filter_set(run_trace *t, pid_t pid, run_trace_slot *s)
 
 bool run_trace_filter_itself(const run_trace *t, pid_t pid)
 {
-	return t->filtered_itself && count_filters(pid) > t->sandbox_filters;
+	if (!t->filtered_itself)
+		return false;
+	int n = count_filters(pid);
+	return n < 0 || n > t->sandbox_filters;
 }
 
 bool run_trace_filter_inherited(run_trace *t, pid_t pid)

@@ -26,14 +26,14 @@ static int open_inside(int root, const char *path, bool follow)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC | (follow ? 0u : O_NOFOLLOW),
 	                       .resolve = RESOLVE_IN_ROOT};
-	return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+	return run_trace_fd((int)syscall(SYS_openat2, root, path, &how, sizeof how));
 }
 
 static int root_of(pid_t pid)
 {
 	char path[64];
 	snprintf(path, sizeof path, "/proc/%d/root", (int)pid);
-	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return run_trace_fd(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
 /* ---- mounts ---- */
@@ -87,10 +87,9 @@ static const char *below(const char *path, const char *folder)
 
 static char *mounts_of(pid_t pid)
 {
-	char path[64], *text;
-	size_t n;
+	char path[64];
 	snprintf(path, sizeof path, "/proc/%d/mountinfo", (int)pid);
-	return sw_read_file(path, MOUNTINFO_MAX, &text, &n, NULL) ? NULL : text;
+	return run_trace_text(path, MOUNTINFO_MAX);
 }
 
 static int mount_id(int fd)
@@ -223,7 +222,7 @@ bool run_trace_place(pid_t pid, char *path, bool follow)
 {
 	int root = root_of(pid);
 	if (root < 0)
-		return true; /* by its name then */
+		return false;
 	bool ok = false;
 	for (int links = 0; links < LINKS_MAX; links++) {
 		int fd = open_inside(root, path, follow);
@@ -268,7 +267,8 @@ bool run_trace_mount_point(const char *path)
 	const char *last;
 	if (!split(path, folder, &last))
 		return true;
-	int a = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), b = open(folder, O_PATH | O_CLOEXEC);
+	int a = run_trace_fd(open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+	int b = run_trace_fd(open(folder, O_PATH | O_CLOEXEC));
 	bool is = a >= 0 && b >= 0 && mount_id(a) != mount_id(b);
 	if (a >= 0)
 		close(a);
@@ -288,4 +288,63 @@ bool run_trace_modes_refuse(pid_t pid, const char *path, bool follow, int what)
 	if (root >= 0)
 		close(root);
 	return refused;
+}
+
+/* ---- whether it stands as it stood ---- */
+
+static bool changed_since(const struct stat *st, const struct timespec *began)
+{
+	/* the time of a change is the clock's last tick, or on some file systems a whole second */
+	const struct timespec *at = &st->st_ctim;
+	return at->tv_sec > began->tv_sec ||
+	       (at->tv_sec == began->tv_sec && (at->tv_nsec == 0 || at->tv_nsec >= began->tv_nsec));
+}
+
+/* What the link names, which stands in `folder`. */
+static bool target_of(int fd, const char *folder, char *out)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlinkat(fd, "", target, sizeof target - 1);
+	if (n <= 0)
+		return false;
+	target[n] = '\0';
+	int k = target[0] == '/' ? snprintf(out, PATH_MAX, "%s", target)
+	                         : snprintf(out, PATH_MAX, "%s/%s", folder, target);
+	return k > 0 && k < PATH_MAX;
+}
+
+/* Each folder on the way, and what links on it lead through; true also where these are many. */
+static bool way_changed(const run_failed_call *f, int root, const char *path, int *links)
+{
+	char now[PATH_MAX], folder[PATH_MAX], target[PATH_MAX];
+	const char *last;
+	snprintf(now, sizeof now, "%s", path);
+	for (int depth = 0;; depth++) {
+		for (size_t n = strlen(now); n > 1 && now[n - 1] == '/'; n--)
+			now[n - 1] = '\0';
+		bool top = !split(now, folder, &last);
+		struct stat st;
+		int fd = open_inside(root, now, false);
+		bool there = fd >= 0 && fstat(fd, &st) == 0;
+		/* of root's folders above a plain user changes none */
+		bool changed = there && (depth < 2 || f->uid == 0 || st.st_uid != 0) &&
+		               changed_since(&st, &f->began);
+		if (!changed && there && S_ISLNK(st.st_mode))
+			changed = ++*links > LINKS_MAX || !target_of(fd, folder, target) ||
+			          way_changed(f, root, target, links);
+		if (fd >= 0)
+			close(fd);
+		if (changed || top)
+			return changed;
+		memcpy(now, folder, strlen(folder) + 1);
+	}
+}
+
+bool run_trace_changed(const run_failed_call *f, const char *path)
+{
+	int links = 0, root = root_of(f->pid);
+	bool changed = root < 0 || way_changed(f, root, path, &links);
+	if (root >= 0)
+		close(root);
+	return changed;
 }

@@ -56,13 +56,26 @@ static bool start_of(pid_t pid, int64_t dirfd, char *out, size_t n)
 	return out[0] == '/';
 }
 
-static void absolute(const run_failed_call *f, int dirfd, int path, char *out, size_t n)
+/* "x/.." and the like, which name no entry of a folder. */
+static bool ends_in_dots(const char *name)
+{
+	size_t n = strlen(name);
+	while (n && name[n - 1] == '/')
+		n--;
+	size_t dots = 0;
+	while (dots < n && name[n - 1 - dots] == '.')
+		dots++;
+	return (dots == 1 || dots == 2) && (dots == n || name[n - 1 - dots] == '/');
+}
+
+static void absolute(run_failed_call *f, int dirfd, int path, char *out, size_t n)
 {
 	char name[PATH_MAX] = "", start[PATH_MAX];
 	int64_t at = dirfd >= 0 ? (int32_t)f->args[dirfd] : AT_FDCWD;
 	out[0] = '\0';
 	if (path >= 0 && f->args[path] && !read_string(f->pid, f->args[path], name, sizeof name))
 		return;
+	f->dotted |= ends_in_dots(name);
 	if (name[0] == '/') {
 		snprintf(out, n, "%s", name);
 		return;
@@ -79,7 +92,7 @@ static void absolute(const run_failed_call *f, int dirfd, int path, char *out, s
 }
 
 /* Of sendmsg() and sendmmsg() the address stands in the first header. */
-static bool address_place(const run_failed_call *f, uint64_t *from, uint64_t *n)
+static bool address_place(run_failed_call *f, uint64_t *from, uint64_t *n)
 {
 	struct msghdr h;
 	*from = f->args[f->call->path];
@@ -92,6 +105,7 @@ static bool address_place(const run_failed_call *f, uint64_t *from, uint64_t *n)
 		return false;
 	*from = (uint64_t)(uintptr_t)h.msg_name;
 	*n = h.msg_namelen;
+	f->control = h.msg_controllen > 0;
 	return true;
 }
 
@@ -189,6 +203,7 @@ void run_trace_read(run_failed_call *f)
 {
 	const run_call *c = f->call;
 	f->path[0] = f->path2[0] = '\0';
+	f->dotted = f->control = false;
 	f->resource_kind = "syscall";
 	if (c->kind == CALL_CONNECT || c->kind == CALL_BIND) {
 		address(f);

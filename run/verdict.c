@@ -83,7 +83,9 @@ int sw_run_command(const sw_run_options *options, const sw_pack *pack, const sw_
 			(*result)->limit = SW_LIMIT_MEMORY;
 			(*result)->limit_certainty = SW_CERTAINTY_PROVEN;
 		}
-		rc = run_kernel_log_tell(report, *result);
+		bool filtered = run_sets_filter(options->argv, &report->shape) &&
+		                !(trace && trace->filtered_itself);
+		rc = run_kernel_log_tell(report, filtered, *result);
 		if (!rc && trace)
 			rc = run_trace_tell(trace, *result);
 		if (!rc)

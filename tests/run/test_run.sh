@@ -220,29 +220,39 @@ rm -rf "$hidden"
 if (: </dev/kmsg) 2>/dev/null && [ "$(stat -Lc %i /proc/self/ns/pid)" = 4026531836 ]; then
 	# kills the process at mkdir; which process it was, the kernel's log says
 	cat >"$work/seccomp.py" <<'PY'
-import ctypes, os, platform, struct, sys
+import ctypes, os, platform, struct, sys, time
 calls = {"x86_64": (83, 258), "aarch64": (34, 34)}[platform.machine()]
 code = [(0x20, 0, 0, 0), (0x15, 0, 1, calls[0]), (6, 0, 0, 0x80000000),
         (0x15, 0, 1, calls[1]), (6, 0, 0, 0x80000000), (6, 0, 0, 0x7FFF0000)]
-text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *c) for c in code))
-class Program(ctypes.Structure):
-    _fields_ = [("n", ctypes.c_ushort), ("at", ctypes.c_void_p)]
-p = Program(len(code), ctypes.cast(text, ctypes.c_void_p))
-libc = ctypes.CDLL(None)
-libc.prctl(38, 1, 0, 0, 0)
-libc.prctl(22, 2, ctypes.byref(p))
+code = b"".join(struct.pack("HBBI", *c) for c in code)
+if len(sys.argv) > 1 and sys.argv[1] == "write":
+    open(sys.argv[2], "wb").write(code)
+    sys.exit()
+if len(sys.argv) > 1:
+    text = ctypes.create_string_buffer(code)
+    class Program(ctypes.Structure):
+        _fields_ = [("n", ctypes.c_ushort), ("at", ctypes.c_void_p)]
+    p = Program(len(code) // 8, ctypes.cast(text, ctypes.c_void_p))
+    libc = ctypes.CDLL(None)
+    libc.prctl(38, 1, 0, 0, 0)
+    libc.prctl(22, 2, ctypes.byref(p))
 # the parent waits before it reaps, so that the record is read while the process is known
 if os.fork() == 0:
     os.mkdir("/tmp/never")
-import time
 time.sleep(0.5)
 sys.exit(3)
 PY
-	run --verdict-file "$v" -- bwrap --ro-bind / / --dev /dev python3 "$work/seccomp.py" >/dev/null 2>&1
+	python3 "$work/seccomp.py" write "$work/kill.bpf"
+	run --verdict-file "$v" -- bwrap --ro-bind / / --dev /dev --seccomp 9 python3 "$work/seccomp.py" \
+		9<"$work/kill.bpf" >/dev/null 2>&1
 	is "$as: a silent seccomp kill is known from the kernel" \
 		"$(field "$v" verdict) $(field "$v" cause) $(field "$v" evidence_source) $(field "$v" exit)" \
 		"sandbox_denied seccomp-killed kernel 3"
 	like "$as: with the call" "$(field "$v" line)" 'seccomp killed .* at system call mkdir'
+	run --verdict-file "$v" -- bwrap --ro-bind / / --dev /dev python3 "$work/seccomp.py" own >/dev/null 2>&1
+	is "$as: by the command's own filter it is no denial, only seen" \
+		"$(field "$v" verdict) $(field "$v" exit) $(grep -c 'seccomp killed .* at system call mkdir' "$v")" "ok 3 1"
+	rm -f "$work/kill.bpf"
 	rm -f "$work/seccomp.py"
 fi
 
