@@ -29,7 +29,8 @@ int sw_buf_addf(sw_buf *b, const char *fmt, ...) SW_PRINTF(2, 3);
 char *sw_buf_take(sw_buf *b); /* gives the string away; NULL on a sticky error */
 
 /* ---- files ---- */
-/* Whole file ("-": stdin) of at most max bytes. SW_ENOTFOUND, SW_EIO, SW_ETOOBIG. */
+/* Whole file ("-": stdin) of at most max bytes, and a NUL behind them that *n does not count.
+ * SW_ENOTFOUND, SW_EIO, SW_ETOOBIG. */
 int sw_read_file(const char *path, size_t max, char **out, size_t *n, sw_error *err);
 /* The same for a file that somebody hostile may have put there: never a link, a FIFO or a device
  * (SW_EIO), and never a wait. Files of /proc are plain files. */

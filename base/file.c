@@ -66,6 +66,7 @@ static int read_whole(int fd, bool keep, const char *path, size_t max, char **ou
 		free(p);
 		return rc;
 	}
+	p[len] = '\0'; /* the last read() found an end, so there was room */
 	*out = p;
 	*n = len;
 	return 0;

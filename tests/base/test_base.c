@@ -194,6 +194,11 @@ static void reading_files(void **state)
 	close(fd);
 	assert_int_equal(sw_read_file(path, 10, &text, &n, &err), 0);
 	assert_int_equal(n, 10);
+	assert_string_equal(text, "0123456789");
+	free(text);
+	assert_int_equal(sw_read_file("/dev/null", 10, &text, &n, &err), 0);
+	assert_int_equal(n, 0);
+	assert_string_equal(text, "");
 	free(text);
 	assert_int_equal(sw_read_file(path, 9, &text, &n, &err), SW_ETOOBIG);
 	unlink(path);

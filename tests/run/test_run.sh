@@ -497,7 +497,7 @@ if [ "$(id -u)" -eq 0 ] && [ -z "${SW_TEST_AS:-}" ]; then
 	cp "$script" "$tap_dir/t/run/"
 	cp "$SW_SOURCE_DIR/tests/tap.sh" "$tap_dir/t/"
 	chmod -R a+rX "$tap_dir/t"
-	env -i ASAN_OPTIONS="$ASAN_OPTIONS" PATH="$PATH" HOME=/nonexistent TMPDIR=/tmp SW_TEST_AS=user SW_SOURCE_DIR="$tap_dir" \
+	env -i ASAN_OPTIONS="$ASAN_OPTIONS" PATH="$PATH" HOME=/nonexistent TMPDIR=/tmp SW_TEST_AS=user ASAN_BUILD="${ASAN_BUILD:-}" SW_SOURCE_DIR="$tap_dir" \
 		SW_BUILD_DIR="$tap_dir" SANDWITNESS="$sw" SW_VICTIM="$victim" \
 		setpriv --reuid=65534 --regid=65534 --clear-groups \
 		bash "$tap_dir/t/run/$(basename "$script")" >"$tap_dir/user.tap" 2>"$tap_dir/user.err"
