@@ -206,6 +206,13 @@ static void reading_files(void **state)
 	assert_string_equal(err.where, path);
 }
 
+/* valgrind keeps limits of descriptors to itself: the kernel never hears of them. */
+static bool limits_are_real(void)
+{
+	const char *preloaded = getenv("LD_PRELOAD");
+	return !preloaded || !strstr(preloaded, "vgpreload");
+}
+
 /* With a limit below the number of descriptors, where poll(2) itself fails. */
 static void waiting_without_a_limit(void **state)
 {
@@ -225,7 +232,7 @@ static void waiting_without_a_limit(void **state)
 		                     {.fd = high, .events = POLLIN},
 		                     {.fd = p[1], .events = POLLOUT}};
 		int64_t before = sw_monotonic_ns();
-		assert_int_equal(poll(f, 4, 0), limited ? -1 : 1);
+		assert_int_equal(poll(f, 4, 0), limited && limits_are_real() ? -1 : 1);
 		assert_int_equal(sw_poll(f, 3, NS / 50), 0);
 		assert_true(sw_monotonic_ns() - before >= NS / 50);
 		assert_int_equal(f[0].revents, 0);
@@ -242,7 +249,7 @@ static void waiting_without_a_limit(void **state)
 	}
 	struct pollfd beyond = {.fd = 70000, .events = POLLOUT}; /* cannot be asked about */
 	assert_int_equal(sw_poll(&beyond, 1, -1), 1);
-	assert_int_equal(beyond.revents, POLLOUT);
+	assert_int_equal(beyond.revents, limits_are_real() ? POLLOUT : POLLNVAL);
 	close(p[1]);
 	struct pollfd end = {.fd = p[0], .events = POLLIN};
 	assert_int_equal(sw_poll(&end, 1, -1), 1); /* the end is something to read */
