@@ -250,9 +250,20 @@ static void look_at_orphans(run_loop *l)
 		a->kernel_seen = run_other_program_runs(l->tree.procs[i].pid, a->program, 0);
 }
 
+/* What counts by the number of the runner is read before that number can be used again. */
+static void main_ends(void *ctx)
+{
+	run_attest *a = ctx;
+	if (a->fd >= 0)
+		a->method->readable(a);
+	a->pid_gone = true;
+}
+
 static void reap(run_loop *l)
 {
 	bool was = l->tree.main_done;
+	l->tree.main_ends = l->attest->fd >= 0 ? main_ends : NULL;
+	l->tree.main_ends_ctx = l->attest;
 	run_tree_reap(&l->tree);
 	if (was || !l->tree.main_done)
 		return;
@@ -420,18 +431,8 @@ static void flush(run_loop *l)
 	l->pump = NULL;
 }
 
-static void main_ends(void *ctx)
-{
-	run_attest *a = ctx;
-	if (a->fd >= 0)
-		a->method->readable(a);
-	a->pid_gone = true;
-}
-
 void run_loop_run(run_loop *l)
 {
-	l->tree.main_ends = main_ends;
-	l->tree.main_ends_ctx = l->attest;
 	while (!l->tree.main_done) {
 		/* a process that not even KILL ends (uninterruptible sleep): do not wait for it */
 		if (l->phase == RUN_KILLED && l->r->survivors)

@@ -106,8 +106,13 @@ static int wait_one(run_tree *t, idtype_t type, pid_t pid, siginfo_t *si, int wh
 	if (si->si_pid == t->main_pid && is_end(si))
 		t->main_ends(t->main_ends_ctx);
 	pid_t seen = si->si_pid;
+	bool ended = is_end(si);
 	si->si_pid = 0;
-	return waitid(P_PID, (id_t)seen, si, what);
+	int rc = waitid(P_PID, (id_t)seen, si, what);
+	/* a stop that became an end in between: late, but before anybody else runs for long */
+	if (rc == 0 && !ended && seen == t->main_pid && si->si_pid && is_end(si))
+		t->main_ends(t->main_ends_ctx);
+	return rc;
 }
 
 bool run_tree_reap(run_tree *t)
