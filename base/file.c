@@ -62,7 +62,7 @@ static int read_whole(int fd, bool keep, const char *path, size_t max, char **ou
 	}
 	if (!keep)
 		close(fd);
-	if (rc) {
+	if (rc || !p) {
 		free(p);
 		return rc;
 	}
