@@ -33,6 +33,18 @@ static void take_report(int fd, pid_t pid)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 }
 
+/* How many bytes there were; closes. */
+static long long read_to_end(int fd)
+{
+	char bytes[65536];
+	ssize_t n;
+	long long total = 0;
+	while ((n = read(fd, bytes, sizeof bytes)) > 0)
+		total += n;
+	close(fd);
+	return total;
+}
+
 static void a_slow_reader_gets_every_byte(void **state)
 {
 	(void)state;
@@ -42,12 +54,7 @@ static void a_slow_reader_gets_every_byte(void **state)
 	pid_t pid = in_background(argv, out[1], 0, &result);
 	close(out[1]);
 	usleep(300000);
-	char bytes[65536];
-	ssize_t n;
-	long long total = 0;
-	while ((n = read(out[0], bytes, sizeof bytes)) > 0)
-		total += n;
-	close(out[0]);
+	long long total = read_to_end(out[0]);
 	take_report(result, pid);
 	assert_int_equal(total, 8000000);
 	assert_int_equal(r.output_bytes, 8000000);
@@ -139,12 +146,7 @@ static void a_supervisor_that_cannot_poll_reads_to_the_end(void **state)
 	pid_t pid = in_background(argv, out[1], 10000 * MS, &result);
 	close(out[1]);
 	usleep(300000); /* the reader is slow as well */
-	char bytes[65536];
-	ssize_t n;
-	long long total = 0;
-	while ((n = read(out[0], bytes, sizeof bytes)) > 0)
-		total += n;
-	close(out[0]);
+	long long total = read_to_end(out[0]);
 	take_report(result, pid);
 	assert_int_equal(total, 3000000);
 	assert_int_equal(r.output_bytes, 3000000);
@@ -319,8 +321,6 @@ static void a_second_signal_ends_a_stubborn_command(void **state)
 	assert_int_equal(r.exit.signal, SIGKILL);
 	assert_false(r.runner_lost);
 }
-
-/* ---- proof of start ---- */
 
 int main(void)
 {
