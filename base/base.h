@@ -83,7 +83,24 @@ void sw_error_print(FILE *to, const sw_error *e);
 json_t *sw_json_text(sw_str s);
 /* Null for NULL. */
 json_t *sw_json_z(const char *z);
-char *sw_json_dump(const json_t *j); /* compact, one line, insertion order */
+/* Compact, one line, insertion order. NULL: out of memory, or j is NULL. */
+char *sw_json_dump(const json_t *j);
+/*
+ * For a program's main(), before any JSON: an allocation that fails while an object is built would
+ * leave a member out without a word; from here on sw_json_dump() gives NULL then (the next dump of
+ * the thread). Sets jansson's allocation functions, which are the whole process's.
+ */
+void sw_json_whole_or_none(void);
+/* Whether something was left out in this thread since this was last called; what counts from now.
+ */
+bool sw_json_lacks(bool again);
+/*
+ * Whether memory failed this thread in a sw_buf, an escape or (after the above) JSON: a program
+ * that prints such asks before it says that all went well. Sticky; sw_text_lacks() is how it is
+ * set.
+ */
+bool sw_text_lacked(void);
+void sw_text_lacks(void);
 /* Parses with depth and size limits; SW_EINVAL with line:column. Duplicate keys refused. */
 json_t *sw_json_parse(const char *p, size_t n, sw_error *err);
 /* DESIGN's output object of a result; id may be NULL. Ownership passes to the caller. */

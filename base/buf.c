@@ -18,6 +18,25 @@ void sw_buf_free(sw_buf *b)
 	b->len = b->cap = 0;
 }
 
+static _Thread_local bool lacked, json_lacks;
+
+void sw_text_lacks(void)
+{
+	lacked = json_lacks = true;
+}
+
+bool sw_json_lacks(bool again)
+{
+	bool before = json_lacks;
+	json_lacks = again;
+	return before;
+}
+
+bool sw_text_lacked(void)
+{
+	return lacked;
+}
+
 static int reserve(sw_buf *b, size_t more)
 {
 	if (b->error)
@@ -31,8 +50,10 @@ static int reserve(sw_buf *b, size_t more)
 	while (cap < need)
 		cap *= 2;
 	char *p = realloc(b->ptr, cap);
-	if (!p)
+	if (!p) {
+		sw_text_lacks();
 		return b->error = SW_ENOMEM;
+	}
 	b->ptr = p;
 	b->cap = cap;
 	return 0;

@@ -36,8 +36,10 @@ char *sw_base64(const void *p, size_t n)
 {
 	const unsigned char *s = p;
 	char *out = malloc((n + 2) / 3 * 4 + 1), *o = out;
-	if (!out)
+	if (!out) {
+		sw_text_lacks();
 		return NULL;
+	}
 	for (size_t i = 0; i < n; i += 3) {
 		unsigned v = (unsigned)s[i] << 16;
 		if (i + 1 < n)

@@ -16,7 +16,12 @@ static void print_part(FILE *to, const char *lead, const char *z)
 	if (!z[0])
 		return;
 	char *safe = sw_escape_tty(z, strlen(z));
-	fprintf(to, "%s%s", lead, safe ? safe : "");
+	fputs(lead, to);
+	if (safe)
+		fputs(safe, to);
+	else /* an error is told without memory too: that may be what it tells */
+		for (const char *p = z; *p; p++)
+			fputc(*p >= ' ' && *p <= '~' ? *p : '?', to);
 	free(safe);
 }
 
@@ -38,9 +43,27 @@ json_t *sw_json_z(const char *z)
 	return z ? sw_json_text(sw_str_of(z)) : json_null();
 }
 
+static void *json_alloc(size_t n)
+{
+	void *p = malloc(n);
+	if (!p)
+		sw_text_lacks();
+	return p;
+}
+
+void sw_json_whole_or_none(void)
+{
+	json_set_alloc_funcs(json_alloc, free);
+}
+
 char *sw_json_dump(const json_t *j)
 {
-	return json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY);
+	char *text = json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY);
+	if (sw_json_lacks(false)) {
+		free(text);
+		text = NULL;
+	}
+	return text;
 }
 
 enum { JSON_DEPTH_MAX = 64 };
@@ -76,8 +99,15 @@ json_t *sw_json_parse(const char *p, size_t n, sw_error *err)
 		return NULL;
 	}
 	json_error_t je;
+	bool lacked = sw_json_lacks(false);
 	json_t *j = json_loadb(p, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &je);
+	sw_json_lacks(lacked); /* whole, or nothing is left of it */
 	if (!j) {
+		/* jansson gives it no text */
+		if (json_error_code(&je) == json_error_out_of_memory || !je.text[0]) {
+			sw_error_set(err, SW_ENOMEM, "out of memory");
+			return NULL;
+		}
 		char where[64];
 		snprintf(where, sizeof(where), "line %d, column %d", je.line, je.column);
 		sw_error_set(err, SW_EINVAL, "not JSON: %s", je.text);

@@ -258,8 +258,9 @@ bool sw_vetoed(const sw_pack *pack, sw_matcher *m, const sw_visible *v);
 bool sw_literal_in(const sw_sig *sig, const char *p, size_t n, size_t *at);
 /* Length of "<N>" that may be skipped before column 0, else 0. */
 size_t sw_priority_length(const sw_pack *pack, const sw_visible *v);
-/* Compiles on first use; NULL where it does not compile. */
-const sw_regex *sw_sig_code(const sw_sig *sig);
+/* Compiles on first use. NULL: it does not compile, or there is no memory, which *no_memory tells.
+ */
+const sw_regex *sw_sig_code(const sw_sig *sig, bool *no_memory);
 /* SW_REGEX_...: how a signature of this kind matches. */
 unsigned sw_kind_regex_flags(sw_kind kind);
 

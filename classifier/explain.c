@@ -294,6 +294,10 @@ int sw_explain(const sw_pack *pack, const sw_facts *facts, sw_exit exit, sw_star
 			memcpy(x.out->text, output, n);
 		walk(&x, n, false);
 		walk(&x, n, true);
+		if (x.matcher.no_memory) /* a line may have been taken for another kind */
+			rc = sw_error_set(err, SW_ENOMEM, "out of memory");
+	}
+	if (!rc) {
 		tell_rules(&x);
 		x.out->e.nears = x.out->nears;
 		x.out->e.unclaimed = x.out->unclaimed;

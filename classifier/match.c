@@ -45,12 +45,16 @@ static const char *folded(sw_matcher *m, const char *p)
 	return m->is_folded ? m->folded + (p - m->line) : NULL;
 }
 
-static const sw_regex *compiled(_Atomic(sw_regex *) *slot, const char *regex, unsigned flags)
+/* NULL: no memory, or a pattern that does not compile (of a pack that nobody has checked). */
+static const sw_regex *compiled(_Atomic(sw_regex *) *slot, const char *regex, unsigned flags,
+                                bool *no_memory)
 {
 	sw_regex *code = atomic_load_explicit(slot, memory_order_acquire);
 	if (code)
 		return code;
-	code = sw_regex_new(regex, flags, NULL);
+	sw_regex_error why;
+	code = sw_regex_new(regex, flags, &why);
+	*no_memory |= !code && !why.why;
 	sw_regex *expected = NULL;
 	if (code && !atomic_compare_exchange_strong_explicit(
 	                slot, &expected, code, memory_order_acq_rel, memory_order_acquire)) {
@@ -128,10 +132,10 @@ unsigned sw_kind_regex_flags(sw_kind kind)
 }
 
 /* Lazy compilation is invisible from outside, so it may write through a const pack. */
-const sw_regex *sw_sig_code(const sw_sig *sig)
+const sw_regex *sw_sig_code(const sw_sig *sig, bool *no_memory)
 {
 	return compiled(&((sw_sig *)(uintptr_t)sig)->code, sig->regex,
-	                sw_kind_regex_flags(sig->def->kind));
+	                sw_kind_regex_flags(sig->def->kind), no_memory);
 }
 
 static sw_match run_regex(const sw_regex *code, sw_matcher *m, const char *p, size_t n,
@@ -202,7 +206,7 @@ sw_match sw_sig_match(const sw_pack *pack, const sw_sig *sig, sw_matcher *m, con
 	if (sig->prefix_len && !begins_with(sig->prefix, sig->prefix_len, v->ptr, v->len) &&
 	    !(skip && begins_with(sig->prefix, sig->prefix_len, v->ptr + skip, v->len - skip)))
 		return SW_MATCH_NO;
-	const sw_regex *code = sw_sig_code(sig);
+	const sw_regex *code = sw_sig_code(sig, &m->no_memory);
 	sw_regex_spans spans;
 	sw_match r = run_regex(code, m, v->ptr, v->len, &spans);
 	/* A subject of its own, so that ^ means column 0 there too. */
@@ -230,8 +234,8 @@ const sw_sig *sw_informational(const sw_pack *pack, sw_matcher *m, const sw_visi
 				if (sig->literal_lens[k] == n &&
 				    sw_equal_folded(sig->literals[k], p, n))
 					return sig;
-			if (sig->regex &&
-			    run_regex(sw_sig_code(sig), m, p, n, NULL) == SW_MATCH_YES)
+			if (sig->regex && run_regex(sw_sig_code(sig, &m->no_memory), m, p, n,
+			                            NULL) == SW_MATCH_YES)
 				return sig;
 			if (from == skip)
 				break;
@@ -256,7 +260,8 @@ bool sw_has_prefix(const sw_pack *pack, sw_matcher *m, const sw_visible *v)
 			sw_pattern *pp = &pack->prefix_patterns[i];
 			if (!begins_with(pp->prefix, pp->prefix_len, p, n))
 				continue;
-			const sw_regex *code = compiled(&pp->code, pp->source, SW_REGEX_ANCHORED);
+			const sw_regex *code =
+			    compiled(&pp->code, pp->source, SW_REGEX_ANCHORED, &m->no_memory);
 			if (run_regex(code, m, p, n, NULL) == SW_MATCH_YES)
 				return true;
 		}
@@ -267,7 +272,8 @@ bool sw_has_prefix(const sw_pack *pack, sw_matcher *m, const sw_visible *v)
 
 static bool veto_agrees(const sw_sig *sig, sw_matcher *m, const sw_visible *v)
 {
-	return !sig->regex || run_regex(sw_sig_code(sig), m, v->ptr, v->len, NULL) == SW_MATCH_YES;
+	return !sig->regex ||
+	       run_regex(sw_sig_code(sig, &m->no_memory), m, v->ptr, v->len, NULL) == SW_MATCH_YES;
 }
 
 typedef struct veto_search {

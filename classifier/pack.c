@@ -605,9 +605,13 @@ int sw_pack_compile_all(sw_pack *pack, sw_error *err)
 	}
 	for (uint32_t i = 0; i < pack->n_sigs; i++) {
 		const sw_sig *sig = &pack->sigs[i];
-		if (!sig->regex || sw_sig_code(sig))
+		bool no_memory = false;
+		if (!sig->regex || sw_sig_code(sig, &no_memory))
 			continue;
-		sw_regex_free(sw_regex_new(sig->regex, sw_kind_regex_flags(sig->def->kind), &e));
+		e = (sw_regex_error){0};
+		if (!no_memory)
+			sw_regex_free(
+			    sw_regex_new(sig->regex, sw_kind_regex_flags(sig->def->kind), &e));
 		return does_not_compile(err, &e, sig->def->id, sig->def->origin);
 	}
 	return 0;

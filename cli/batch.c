@@ -287,7 +287,10 @@ int cli_batch(FILE *in, FILE *out, const sw_pack_set *set, const char *default_b
 		    answer(&l, number, set, default_backend, observe_ok ? CLI_BATCH_OBSERVE_OK : 0);
 		if (json_object_get(o, "error"))
 			status = CLI_USAGE;
-		cli_print_json(out, o);
+		if (!cli_print_json(out, o)) { /* as many answers as there were lines */
+			fputs("{\"id\":null,\"error\":\"out of memory\"}\n", out);
+			status = CLI_IO;
+		}
 		if (ferror(out)) {
 			status = failed("cannot write the answers");
 			break;

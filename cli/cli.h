@@ -50,10 +50,15 @@ const sw_pack *cli_pack(const sw_pack_set *set, const char *backend);
 const sw_pack *cli_pack_quiet(const sw_pack_set *set, const char *backend, sw_error *err);
 /* Path of the audit database: opt, or $SANDWITNESS_DB, or XDG default. Caller frees. */
 char *cli_db_path(const char *opt);
+/* Says so on stderr; CLI_IO. */
+int cli_no_memory(void);
+/* The error where that gave NULL. */
+int cli_no_db_path(sw_error *err);
 /* sw_result_json with the cause's advice filled in. */
 json_t *cli_result_json(const sw_result *r, const char *id);
-/* Prints one JSON value and a newline on `to`; consumes j. */
-void cli_print_json(FILE *to, json_t *j);
+/* Prints one JSON value and a newline on `to`; consumes j. false: out of memory, nothing printed.
+ */
+bool cli_print_json(FILE *to, json_t *j);
 
 /* The facts that classify, explain, run and record take as options. */
 typedef struct cli_facts {

@@ -278,8 +278,14 @@ static char *file_name(bool *named)
 {
 	const char *z = getenv("SANDWITNESS_CONFIG");
 	*named = z != NULL;
-	if (z)
-		return *z ? strdup(z) : NULL;
+	if (z && !*z)
+		return NULL;
+	if (z) {
+		char *file = strdup(z);
+		if (!file)
+			sw_text_lacks();
+		return file;
+	}
 	return sw_xdg_path("XDG_CONFIG_HOME", "config.yaml");
 }
 
@@ -307,8 +313,12 @@ int cli_config_read(cli_config *out, const cli_verb *v, int argc, char **argv, s
 	bool named;
 	struct stat st;
 	reader c = {.verb = v, .argc = argc, .argv = argv, .err = err};
-	if (!strcmp(v->name, "help") || !strcmp(v->name, "version") ||
-	    !(c.file = file_name(&named)))
+	if (!strcmp(v->name, "help") || !strcmp(v->name, "version"))
+		return SW_OK;
+	c.file = file_name(&named);
+	if (!c.file && sw_text_lacked()) /* what it asks for must not be passed over */
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	if (!c.file)
 		return SW_OK;
 	int rc = SW_OK;
 	if (!stat(c.file, &st)) {

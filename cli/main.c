@@ -62,8 +62,11 @@ int cli_usage_error(const cli_verb *v, const char *fmt, ...)
 	return CLI_USAGE;
 }
 
+static bool no_memory_said;
+
 int cli_fail(const sw_error *e)
 {
+	no_memory_said |= e->code == SW_ENOMEM;
 	sw_error_print(stderr, e);
 	switch (e->code) {
 	case SW_EINVAL:
@@ -74,6 +77,14 @@ int cli_fail(const sw_error *e)
 	default:
 		return CLI_IO;
 	}
+}
+
+int cli_no_memory(void)
+{
+	no_memory_said = true;
+	sw_text_lacks();
+	fputs("sandwitness: out of memory\n", stderr);
+	return CLI_IO;
 }
 
 void cli_help(const cli_verb *v, FILE *to)
@@ -93,6 +104,19 @@ static void hold_standard_descriptors(bool usable)
 			(void)!open("/dev/null", usable ? O_RDWR : fd == 0 ? O_WRONLY : O_RDONLY);
 }
 
+static int finish_stdout(int rc)
+{
+	errno = 0;
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		if (rc != CLI_IO) /* else it was said */
+			fprintf(stderr, "sandwitness: cannot write to stdout: %s\n",
+			        strerror(errno ? errno : EIO));
+		if (rc == CLI_OK)
+			rc = CLI_IO;
+	}
+	return rc;
+}
+
 int main(int argc, char **argv)
 {
 	/* Not at start: `run` must hand on what it inherited, and pipes break loudly elsewhere. */
@@ -107,6 +131,7 @@ int main(int argc, char **argv)
 	if (strcmp(name, "__landlock") == 0)
 		return sw_landlock_main(argc - 1, argv + 1);
 	sw_survive_file_limit();
+	sw_json_whole_or_none();
 	hold_standard_descriptors(strcmp(name, "run") == 0);
 	const cli_verb *v = cli_verb_find(name);
 	if (!v)
@@ -126,13 +151,11 @@ int main(int argc, char **argv)
 	if (rc == CLI_USAGE && config.argv)
 		fprintf(stderr, "  (options were added from %s)\n", config.file);
 	cli_config_free(&config);
-	errno = 0;
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		if (rc != CLI_IO) /* else it was said */
-			fprintf(stderr, "sandwitness: cannot write to stdout: %s\n",
-			        strerror(errno ? errno : EIO));
-		if (rc == CLI_OK)
-			rc = CLI_IO;
+	/* the status of `run` is the command's, and it says all itself */
+	if ((no_memory_said || sw_text_lacked()) && strcmp(v->name, "run") != 0) {
+		if (!no_memory_said)
+			fputs("sandwitness: out of memory: the answer is not whole\n", stderr);
+		rc = CLI_IO;
 	}
-	return rc;
+	return finish_stdout(rc);
 }

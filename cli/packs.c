@@ -37,7 +37,7 @@ static bool load_dir(const char *dir, bool must)
 		return true;
 	int rc = sw_load_dir(in_force.loaded, dir, broken, &any_broken, &err);
 	if (rc && (must || rc != SW_ENOTFOUND)) {
-		sw_error_print(stderr, &err);
+		cli_fail(&err);
 		return false;
 	}
 	return true;
@@ -59,8 +59,17 @@ const sw_pack_set *cli_pack_set(const char *signatures_dir, const char *pack_set
 	}
 	sw_error err;
 	char *home = sw_xdg_path("XDG_CONFIG_HOME", "signatures.d");
-	bool ok = sw_loaded_new(&in_force.loaded, &err) == 0 && load_dir(signatures_dir, true) &&
-	          load_dir(SYSTEM_DIR, false) && load_dir(home, false);
+	if (!home && sw_text_lacked()) { /* the user's signatures must not be passed over */
+		cli_no_memory();
+		return NULL;
+	}
+	if (sw_loaded_new(&in_force.loaded, &err)) {
+		free(home);
+		cli_fail(&err);
+		return NULL;
+	}
+	bool ok =
+	    load_dir(signatures_dir, true) && load_dir(SYSTEM_DIR, false) && load_dir(home, false);
 	free(home);
 	if (!ok)
 		return NULL;
@@ -68,8 +77,10 @@ const sw_pack_set *cli_pack_set(const char *signatures_dir, const char *pack_set
 	size_t n_user = sw_loaded_files(in_force.loaded, &user);
 	in_force.files = calloc(n + n_user + 1, sizeof(*in_force.files));
 	in_force.defs = calloc(n + n_user + 1, sizeof(*in_force.defs));
-	if (!in_force.files || !in_force.defs)
+	if (!in_force.files || !in_force.defs) {
+		cli_no_memory();
 		return NULL;
+	}
 	if (n_user)
 		memcpy(in_force.files, user, n_user * sizeof(*user));
 	memcpy(in_force.files + n_user, builtin, n * sizeof(*builtin));
@@ -144,16 +155,27 @@ const sw_pack *cli_pack(const sw_pack_set *set, const char *backend)
 	sw_error err;
 	const sw_pack *pack = cli_pack_quiet(set, backend, &err);
 	if (!pack)
-		sw_error_print(stderr, &err);
+		cli_fail(&err);
 	return pack;
 }
 
 char *cli_db_path(const char *opt)
 {
 	const char *env = getenv("SANDWITNESS_DB");
-	if (opt)
-		return strdup(opt);
-	if (env && env[0])
-		return strdup(env);
-	return sw_xdg_path("XDG_STATE_HOME", "audit.db");
+	const char *given = opt ? opt : env && env[0] ? env : NULL;
+	if (!given)
+		return sw_xdg_path("XDG_STATE_HOME", "audit.db");
+	char *path = strdup(given);
+	if (!path)
+		sw_text_lacks();
+	return path;
+}
+
+int cli_no_db_path(sw_error *err)
+{
+	if (sw_text_lacked())
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	sw_error_set(err, SW_EINVAL, "no place for the audit trail");
+	return sw_error_more(err, "--db", "XDG_STATE_HOME or HOME is longer than a path may be",
+	                     "give --db PATH");
 }

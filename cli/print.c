@@ -151,11 +151,15 @@ json_t *cli_result_json(const sw_result *r, const char *id)
 	return o;
 }
 
-void cli_print_json(FILE *to, json_t *j)
+bool cli_print_json(FILE *to, json_t *j)
 {
 	char *z = j ? sw_json_dump(j) : NULL;
-	if (z)
+	bool whole = z != NULL;
+	if (whole)
 		fprintf(to, "%s\n", z);
+	else
+		sw_text_lacks();
 	free(z);
 	json_decref(j);
+	return whole;
 }

@@ -326,10 +326,9 @@ void run_host_look(run_host *h, const run_cli_options *o, char *const *argv)
 	if (at)
 		snprintf(h->cwd, sizeof h->cwd, "%s", at);
 	struct passwd pw, *found = NULL;
-	char *buf = malloc(65536);
-	if (buf && !getpwuid_r(getuid(), &pw, buf, 65536, &found) && found && pw.pw_dir)
+	char buf[65536];
+	if (!getpwuid_r(getuid(), &pw, buf, sizeof buf, &found) && found && pw.pw_dir)
 		snprintf(h->home, sizeof h->home, "%s", pw.pw_dir);
-	free(buf);
 	h->d = (sw_derive_options){.backend = o->backend,
 	                           .cwd = h->cwd[0] ? h->cwd : NULL,
 	                           .home = h->home[0] ? h->home : NULL,

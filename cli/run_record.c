@@ -91,8 +91,8 @@ int run_cli_record_new(run_cli_record **out, const run_cli_options *o, const run
 	}
 	char *path = cli_db_path(o->db);
 	sw_store_options how = {.busy_ms = patience_ms(o)};
-	int rc = path ? sw_store_open(&r->store, path, SW_STORE_WRITE, &how, err)
-	              : sw_error_set(err, SW_ENOMEM, "out of memory");
+	int rc =
+	    path ? sw_store_open(&r->store, path, SW_STORE_WRITE, &how, err) : cli_no_db_path(err);
 	free(path);
 	if (rc) {
 		run_cli_record_free(r);

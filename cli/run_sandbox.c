@@ -80,6 +80,8 @@ int run_cli_sandbox_plan(run_cli_sandbox *b, run_cli_options *o, uint32_t minimu
 		                ? strdup(b->chosen->path)
 		                : sw_find_program(program, NULL, NULL, NULL, 0);
 		p->runner = b->runner;
+		if (!b->runner && ((b->chosen && b->chosen->path) || sw_text_lacked()))
+			return sw_error_set(err, SW_ENOMEM, "out of memory");
 	}
 	sw_str *argv = calloc((size_t)o->argc + 1, sizeof *argv);
 	if (!argv)

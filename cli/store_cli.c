@@ -73,9 +73,7 @@ sw_store *store_open_cli(const char *db, unsigned flags, int *status)
 	sw_store *s = NULL;
 	char *path = cli_db_path(db);
 	if (!path) {
-		sw_error_set(&err, SW_EINVAL, "no place for the audit trail");
-		sw_error_more(&err, "--db", "neither XDG_STATE_HOME nor HOME is set",
-		              "give --db PATH");
+		cli_no_db_path(&err);
 		*status = cli_fail(&err);
 		return NULL;
 	}
@@ -89,10 +87,23 @@ sw_store *store_open_confined(const store_options *o, int *status)
 {
 	sw_store *s = store_open_cli(o->db, SW_STORE_READ, status);
 	char *path = s ? cli_db_path(o->db) : NULL;
-	if (path)
+	if (path) {
 		store_confine_now(&o->confine, path, NULL);
+	} else if (s) { /* unconfined it is not read */
+		sw_error err;
+		cli_no_db_path(&err);
+		*status = cli_fail(&err);
+		sw_store_close(s);
+		s = NULL;
+	}
 	free(path);
 	return s;
+}
+
+int store_whole(int code, sw_error *err)
+{
+	return code == 0 && sw_json_lacks(false) ? sw_error_set(err, SW_ENOMEM, "out of memory")
+	                                         : code;
 }
 
 void store_print_json(const json_t *j)
@@ -100,6 +111,8 @@ void store_print_json(const json_t *j)
 	char *z = j ? sw_json_dump(j) : NULL;
 	if (z)
 		puts(z);
+	else
+		sw_text_lacks();
 	free(z);
 }
 
@@ -171,7 +184,7 @@ static char *joined(const json_t *a, const char *with)
 	return safe;
 }
 
-char *store_cell_text(const json_t *v, const char *kind)
+static char *cell_text(const json_t *v, const char *kind)
 {
 	char *z = NULL;
 	if (!v || json_is_null(v))
@@ -198,6 +211,14 @@ char *store_cell_text(const json_t *v, const char *kind)
 	char *j = sw_json_dump(v);
 	z = j ? sw_escape_tty(j, strlen(j)) : NULL;
 	free(j);
+	return z;
+}
+
+char *store_cell_text(const json_t *v, const char *kind)
+{
+	char *z = cell_text(v, kind);
+	if (!z)
+		sw_text_lacks();
 	return z;
 }
 
@@ -255,6 +276,7 @@ void store_print_table(FILE *to, const json_t *columns, const json_t *rows)
 	size_t w[32] = {0};
 	char **cells = calloc(n * (m + 1) + 1, sizeof *cells);
 	if (!cells || n > 32) {
+		sw_text_lacks();
 		free(cells);
 		return;
 	}
@@ -302,6 +324,8 @@ static void csv_cell(FILE *to, const json_t *v)
 			sw_buf_adds(&b, z);
 		else if (z)
 			sw_csv_text(&b, z, strlen(z));
+		if (!z)
+			sw_text_lacks();
 		free(z);
 	}
 	if (b.len)

@@ -45,6 +45,8 @@ sw_store *store_open_cli(const char *db, unsigned flags, int *status);
 /* The same for reading, and gives up everything else; store_confine_begin() came before. */
 sw_store *store_open_confined(const store_options *o, int *status);
 
+/* The code again, or SW_ENOMEM where memory was short for a part of what was made of JSON since. */
+int store_whole(int code, sw_error *err);
 /* Prints a JSON object on one line. */
 void store_print_json(const json_t *j);
 /* Rows of a report as an aligned table; hostile text escaped, cut to a terminal's width. */

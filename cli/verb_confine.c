@@ -106,7 +106,7 @@ static int read_argv_json(confine_args *c, const char *file)
 	c->argc = json_array_size(c->argv_json);
 	c->argv = calloc(c->argc + 1, sizeof(*c->argv));
 	if (!c->argv)
-		return CLI_IO;
+		return cli_no_memory();
 	for (size_t i = 0; i < c->argc; i++) {
 		const json_t *s = json_array_get(c->argv_json, i);
 		if (!json_is_string(s))
@@ -131,7 +131,7 @@ static int parse(confine_args *c, const cli_verb *self, int argc, char **argv)
 			c->argv = calloc(c->argc + 1, sizeof(*c->argv));
 			for (size_t i = 0; c->argv && i < c->argc; i++)
 				c->argv[i] = sw_str_of(argv[a.at - 1 + (int)i]);
-			return c->argv ? CLI_OK : CLI_IO;
+			return c->argv ? CLI_OK : cli_no_memory();
 		}
 		const char *v;
 		if (!strcmp(a.name, "merge-stderr")) {
@@ -275,7 +275,7 @@ static int run(int argc, char **argv)
 	const cli_verb *self = cli_verb_find("confine");
 	confine_args *c = calloc(1, sizeof(*c));
 	if (!c)
-		return CLI_IO;
+		return cli_no_memory();
 	probe_cli_policy_init(&c->policy);
 	int rc = parse(c, self, argc, argv);
 	bool sandbox = c->policy.policy.mode != SW_MODE_UNKNOWN;

@@ -117,7 +117,7 @@ static int parse(corpus_options *o, const cli_verb *self, int argc, char **argv,
 	cli_args_init(&a, self, argc, argv);
 	o->argv = calloc((size_t)argc + 1, sizeof(char *));
 	if (!o->argv)
-		return CLI_IO;
+		return cli_no_memory();
 	for (int t; (t = cli_args_next(&a));) {
 		if (t == 2) {
 			if (!*action)

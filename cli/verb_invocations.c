@@ -48,8 +48,8 @@ static int list_from_server(const store_options *o, json_t *rows, char **next, s
 			json_array_append(rows, row);
 	}
 	const char *cursor = json_string_value(json_object_get(answer, "next"));
-	if (cursor)
-		*next = strdup(cursor);
+	if (cursor && !(*next = strdup(cursor)))
+		sw_text_lacks();
 	json_decref(answer);
 	return code;
 }
@@ -62,6 +62,7 @@ static int list(sw_store *s, const store_options *o)
 	int code = !s        ? list_from_server(o, rows, &next, &err)
 	           : o->json ? sw_store_invocations(s, &o->q, print_one, NULL, &next, &err)
 	                     : sw_store_invocations(s, &o->q, collect, rows, &next, &err);
+	code = store_whole(code, &err);
 	int status = code == 0 ? CLI_OK : cli_fail(&err);
 	if (code == 0 && !o->json) {
 		json_t *columns = list_columns();
@@ -133,8 +134,11 @@ static int show(sw_store *s, const store_options *o, const char *id)
 {
 	sw_error err = {0};
 	json_t *j = NULL;
-	if ((s ? sw_store_invocation(s, id, &j, &err) : one_from_server(o, id, &j, &err)) != 0)
+	int code = s ? sw_store_invocation(s, id, &j, &err) : one_from_server(o, id, &j, &err);
+	if (store_whole(code, &err) != 0) {
+		json_decref(j);
 		return cli_fail(&err);
+	}
 	if (o->json)
 		store_print_json(j);
 	else

@@ -178,7 +178,7 @@ static int run(int argc, char **argv)
 {
 	gate *g = calloc(1, sizeof(*g));
 	if (!g)
-		return CLI_IO;
+		return cli_no_memory();
 	*g = (gate){
 	    .full = true, .probe = {.probe = true, .no_recheck = true}, .rc = PREFLIGHT_BROKEN};
 	probe_cli_policy_init(&g->policy);

@@ -129,8 +129,10 @@ static int to_corpus(work *w, sw_store *s)
 	json_t *o = NULL;
 	char *bytes = NULL;
 	size_t n = 0;
-	if (sw_store_invocation(s, w->to_corpus, &o, &err) != 0)
+	if (store_whole(sw_store_invocation(s, w->to_corpus, &o, &err), &err) != 0) {
+		json_decref(o);
 		return cli_fail(&err);
+	}
 	sw_str out = text_of(o, "output"), b64 = text_of(o, "output_b64");
 	if (b64.len && sw_base64_decode(b64.ptr, b64.len, &bytes, &n) == 0)
 		out = (sw_str){bytes, n};

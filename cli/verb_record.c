@@ -224,7 +224,7 @@ static int read_all(recorder *r, int fd)
 {
 	size_t cap = 1 << 16, have = 0, from = 0;
 	char *buf = malloc(cap);
-	int status = CLI_OK;
+	int status = buf ? CLI_OK : cli_no_memory();
 	while (buf) {
 		if (have == cap) {
 			if (cap >= RECORD_LINE_MAX) {
@@ -235,7 +235,7 @@ static int read_all(recorder *r, int fd)
 			}
 			char *more = realloc(buf, cap * 2);
 			if (!more) {
-				status = CLI_IO;
+				status = cli_no_memory();
 				break;
 			}
 			buf = more;
@@ -315,7 +315,7 @@ static int run(int argc, char **argv)
 		return status;
 	recorder *r = calloc(1, sizeof *r);
 	if (!r)
-		return CLI_IO;
+		return cli_no_memory();
 	r->o = &o;
 	r->set = cli_pack_set(o.signatures, o.pack_set);
 	bool closed = (!o.file || strcmp(o.file, "-") == 0) && fcntl(STDIN_FILENO, F_GETFD) < 0;

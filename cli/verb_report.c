@@ -116,6 +116,7 @@ static int run(int argc, char **argv)
 		json_t *report = NULL;
 		int code = s ? sw_store_report(s, which, &o.q, &report, &err)
 		             : from_server(&o, which, &report, &err);
+		code = store_whole(code, &err);
 		if (code != 0)
 			status = cli_fail(&err);
 		else if (o.json)

@@ -77,12 +77,20 @@ static int open_record(session *s, sw_error *err)
 	return 0;
 }
 
-/* Whoever should read it may have stopped reading, and must not keep the run from its end. */
-static void speak(const session *s, FILE *f, char **text, size_t *n)
+/*
+ * Whoever should read it may have stopped reading, and must not keep the run from its end.
+ * `instead`, which may be NULL, where there was no memory for the text.
+ */
+static void speak(const session *s, FILE *f, char **text, size_t *n, const char *instead)
 {
-	if (!f || fclose(f) || !*text)
-		return;
-	run_cli_write(STDERR_FILENO, *text, *n, s->o->deadline_ns > 0 ? RUN_SAY_NS : 0);
+	int64_t limit = s->o->deadline_ns > 0 ? RUN_SAY_NS : 0;
+	bool whole = f && !ferror(f);
+	if (f && fclose(f))
+		whole = false;
+	if (whole && *text)
+		run_cli_write(STDERR_FILENO, *text, *n, limit);
+	else if (instead)
+		run_cli_write(STDERR_FILENO, instead, strlen(instead), limit);
 	free(*text);
 	*text = NULL;
 	*n = 0;
@@ -127,14 +135,10 @@ static void say(const session *s, FILE *f, const sw_run_report *report, const sw
 	}
 }
 
-/* Into `f`, which may be NULL, what an error of the end means. */
-static void say_unrecorded(FILE *f, const sw_error *err)
-{
-	if (!f)
-		return;
-	sw_error_print(f, err);
-	fputs("sandwitness: run: the command ran, but its end could not be recorded\n", f);
-}
+#define RAN_BUT "sandwitness: run: the command ran, but "
+static const char UNRECORDED[] = RAN_BUT "its end could not be recorded\n";
+static const char UNTOLD[] = RAN_BUT "there is no memory to tell what came of it\n";
+static const char UNWRITTEN[] = RAN_BUT "its verdict could not be written\n";
 
 /*
  * The record first: whoever should read the rest may not read it, or not let this process write.
@@ -145,25 +149,36 @@ static int finish(session *s, const sw_run_report *report, const sw_result *r)
 	char *text = NULL;
 	size_t n = 0;
 	int status = sw_run_exit_status(report);
+	const char *instead = s->o->quiet ? NULL : UNTOLD;
 	FILE *f = open_memstream(&text, &n);
 	run_cli_level_after(&s->level, r);
 	if (f)
 		say(s, f, report, r);
 	if (s->record && run_cli_record_end(s->record, &s->level, report, r, &err)) {
 		/* it ran, and what came of it is not on record: that must not look like success */
-		say_unrecorded(f, &err);
+		if (f) {
+			sw_error_print(f, &err);
+			fputs(UNRECORDED, f);
+		}
+		instead = UNRECORDED;
 		if (s->o->audit == RUN_AUDIT_REQUIRED)
 			status = SW_RUN_EXIT_REFUSED;
 	}
-	speak(s, f, &text, &n);
+	speak(s, f, &text, &n, instead);
+	instead = NULL;
 	f = open_memstream(&text, &n);
 	json_t *j = run_cli_json(r, report, &s->level, run_cli_record_id(s->record));
-	if (run_cli_publish(s->o, j, &err) && f)
-		sw_error_print(f, &err);
+	if (run_cli_publish(s->o, j, &err)) {
+		if (f) {
+			sw_error_print(f, &err);
+			fputs(UNWRITTEN, f);
+		}
+		instead = UNWRITTEN;
+	}
 	if (r->verdict == SW_VERDICT_RUNNER_FAILED) /* the next status probes afresh */
 		sw_probe_note_failure(s->notes, s->backend, r->cause, run_cli_record_id(s->record),
 		                      NULL);
-	speak(s, f, &text, &n);
+	speak(s, f, &text, &n, instead);
 	return status;
 }
 
@@ -171,8 +186,7 @@ static int finish(session *s, const sw_run_report *report, const sw_result *r)
 static int unjudged(session *s, const sw_error *err)
 {
 	sw_error_print(stderr, err);
-	fputs("sandwitness: run: the command ran, but what came of it could not be judged; its "
-	      "record stays without an end\n",
+	fputs(RAN_BUT "what came of it could not be judged; its record stays without an end\n",
 	      stderr);
 	json_t *j = run_cli_unjudged_json(s->backend, err->what, s->has_level ? &s->level : NULL,
 	                                  run_cli_record_id(s->record));
@@ -316,7 +330,9 @@ static int run(int argc, char **argv)
 	run_cli_options *o = calloc(1, sizeof *o);
 	session *s = calloc(1, sizeof *s);
 	int status = SW_RUN_EXIT_REFUSED;
-	if (o && s && run_cli_parse(o, cli_verb_find("run"), argc, argv) == 0)
+	if (!o || !s)
+		cli_no_memory();
+	else if (run_cli_parse(o, cli_verb_find("run"), argc, argv) == 0)
 		status = run_session(s, o);
 	if (s) {
 		run_cli_record_free(s->record);

@@ -288,13 +288,15 @@ static int check(const options *o)
 		n = sw_loaded_files(l, &files);
 		size_t n_own = sw_loaded_causes(l, &own);
 		all = calloc(n_causes + n_own + 1, sizeof(*all));
-		if (all) {
-			memcpy(all, causes, n_causes * sizeof(*all));
-			if (n_own)
-				memcpy(all + n_causes, own, n_own * sizeof(*all));
-			causes = all;
-			n_causes += n_own;
+		if (!all) {
+			sw_loaded_free(l);
+			return cli_no_memory();
 		}
+		memcpy(all, causes, n_causes * sizeof(*all));
+		if (n_own)
+			memcpy(all + n_causes, own, n_own * sizeof(*all));
+		causes = all;
+		n_causes += n_own;
 	}
 	int rc = sw_check_packs(files, n, o->n_names ? builtin : NULL, o->n_names ? n_builtin : 0,
 	                        causes, n_causes, o->neutral, &report, &err);

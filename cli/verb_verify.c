@@ -156,12 +156,8 @@ static int judge_trail(const options *o, const sw_verify_options *v, int *verdic
 {
 	sw_store *s = NULL;
 	char *path = cli_db_path(o->db);
-	if (!path) {
-		sw_error_set(err, SW_EINVAL, "no place for the audit trail");
-		sw_error_more(err, "--db", "neither XDG_STATE_HOME nor HOME is set",
-		              "give --db PATH");
-		return SW_EINVAL;
-	}
+	if (!path)
+		return cli_no_db_path(err);
 	int code = sw_store_open(&s, path, SW_STORE_READ, NULL, err);
 	if (code == 0) {
 		store_confine_now(&o->confine, path, NULL);
@@ -205,6 +201,7 @@ static int run(int argc, char **argv)
 	} else {
 		code = judge_trail(&o, &v, &verdict, &report, &err);
 	}
+	code = store_whole(code, &err);
 	store_confine_end(&o.confine);
 	if (v.progress)
 		fputs("\r\033[K", stderr);

@@ -57,6 +57,7 @@ int main(int argc, char **argv)
 	umask(077);
 	signal(SIGPIPE, SIG_IGN);
 	sw_survive_file_limit();
+	sw_json_whole_or_none();
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGHUP, &sa, NULL);

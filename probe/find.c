@@ -154,6 +154,15 @@ static bool trusted_both(const char *as_found, char *why, size_t why_n)
 	return trusted(as_found, why, why_n) && trusted(real, why, why_n);
 }
 
+/* Without memory it would be "not found": whoever tells of it asks sw_text_lacked(). */
+static char *copied(const char *file)
+{
+	char *z = strdup(file);
+	if (!z)
+		sw_text_lacks();
+	return z;
+}
+
 char *sw_find_program(const char *name, const char *search_path, char **untrusted, char *why,
                       size_t why_n)
 {
@@ -178,9 +187,9 @@ char *sw_find_program(const char *name, const char *search_path, char **untruste
 			         "PATH names a relative folder: whoever chooses the "
 			         "working folder chooses the program");
 		if (!relative && trusted_both(file, reason, sizeof(reason)))
-			return strdup(file);
+			return copied(file);
 		if (untrusted && !*untrusted) {
-			*untrusted = strdup(file);
+			*untrusted = copied(file);
 			snprintf(why, why_n, "%s", reason);
 		}
 	}

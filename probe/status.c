@@ -127,6 +127,8 @@ int sw_status_read(sw_status **out, const sw_probe_options *opts, sw_error *err)
 	}
 	const sw_backend_status *bwrap = sw_status_backend(s, "bwrap");
 	s->bwrap_path = bwrap->path ? strdup(bwrap->path) : NULL;
+	if (bwrap->path && !s->bwrap_path)
+		sw_text_lacks();
 	s->bwrap_available = bwrap->found;
 	/* the seed's word: bwrap would wrap a command now */
 	s->active = !s->disabled_via_env && confines(bwrap);

@@ -33,6 +33,7 @@ void cf_addn(cf_list *l, const char *p, size_t n)
 		}
 		l->v = v;
 		l->cap = cap;
+		l->v[l->n] = NULL; /* ended at every moment, even if the copy fails */
 	}
 	char *copy = malloc(n + 1);
 	if (!copy) {

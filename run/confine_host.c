@@ -57,11 +57,13 @@ int sw_confine_host_read(sw_confine_host *out, sw_error *err)
 	const char *const homes[] = {home, getenv("HOME")};
 	for (size_t i = 0; i < 2 && !out->home; i++)
 		if (homes[i] && *homes[i] == '/' && realpath(homes[i], real) &&
-		    strcmp(real, "/") != 0)
-			out->home = strdup(real);
+		    strcmp(real, "/") != 0 && !(out->home = strdup(real)))
+			masks.error =
+			    SW_ENOMEM; /* without a home its secrets would not be hidden */
 	if (out->home && homes[1] && *homes[1] == '/' && realpath(homes[1], real) &&
-	    strcmp(real, "/") != 0 && strcmp(real, out->home) != 0)
-		out->env_home = strdup(real);
+	    strcmp(real, "/") != 0 && strcmp(real, out->home) != 0 &&
+	    !(out->env_home = strdup(real)))
+		masks.error = SW_ENOMEM;
 
 	for (size_t i = 0; i < sw_places_n; i++)
 		if (sw_places[i].kind == SW_PLACE_SECRET &&

@@ -109,7 +109,8 @@ static void from_file(bw *b, char *const *v)
 static void chdir_to(bw *b, char *const *v)
 {
 	free(b->d->out->cwd);
-	b->d->out->cwd = strdup(v[1]);
+	if (!(b->d->out->cwd = strdup(v[1])))
+		dv_unknown(b->d, "out of memory");
 }
 /* Lower layers can be read; with --overlay the last named takes the writes. */
 static void overlay_src(bw *b, char *const *v)
@@ -345,7 +346,8 @@ void dv_read_landlock(dv *d, size_t at)
 			d->have |= SW_G(ENV);
 		else if (!strcmp(v[0], "--chdir")) {
 			free(d->out->cwd);
-			d->out->cwd = strdup(v[1]);
+			if (!(d->out->cwd = strdup(v[1])))
+				dv_unknown(d, "out of memory");
 		}
 		i += (size_t)options[k].values;
 	}

@@ -156,8 +156,8 @@ void dv_read_engine(dv *d, size_t at)
 	if (e.podman && !e.no_systemd && starts_systemd(d, i + 1))
 		dv_lose(d, SW_G(FS_WRITE) | SW_G(RESOURCES),
 		        "podman gives a systemd its control groups to write: --systemd=false");
-	if (e.workdir)
-		d->out->cwd = strdup(e.workdir);
+	if (e.workdir && !(d->out->cwd = strdup(e.workdir)))
+		dv_unknown(d, "out of memory");
 	/*
 	 * Root in the container is root for the files that are shown. It is not where a plain
 	 * user's podman maps it to that user, nor with a number for a user that cannot become

@@ -371,6 +371,8 @@ static void judge_write(dv *d, const roots *r, const dv_mount *m)
 		char *copy = strdup(m->target);
 		if (copy)
 			o->writable[o->n_writable++] = copy;
+		else
+			o->writable_known = false;
 	} else {
 		o->writable_known = false;
 	}

@@ -42,6 +42,13 @@ static void problem(checker *c, const sw_sig_def *sig, const char *where, const 
 		c->report->problem(c->report->payload, &e);
 }
 
+/* What is found then may not be so: whoever tells of it asks sw_text_lacked(). */
+static void no_memory(bool yes)
+{
+	if (yes)
+		sw_text_lacks();
+}
+
 static sw_pack *pack_of(checker *c, const char *backend)
 {
 	for (size_t i = 0; i < c->n_packs; i++)
@@ -52,6 +59,7 @@ static sw_pack *pack_of(checker *c, const char *backend)
 	if (c->n_packs == 64)
 		return NULL;
 	if (sw_pack_new(&pack, &c->set, backend, &err)) {
+		no_memory(err.code == SW_ENOMEM);
 		problem(c, NULL, err.where[0] ? err.where : backend, err.fix, "%s", err.what);
 		return NULL;
 	}
@@ -124,6 +132,7 @@ static void check_regex(checker *c, const sw_sig_def *sig)
 		memcpy(p, "xrunnerx", 8);
 	sw_regex_error e = {0};
 	sw_regex *code = z ? sw_regex_new(z, flags, &e) : NULL;
+	no_memory(!code && !e.why);
 	if (!code)
 		problem(c, sig, NULL, "mend the pattern; docs/signatures.md says what it may hold",
 		        "the regex does not compile at byte %zu: %s", e.at,
@@ -260,6 +269,7 @@ static void check_sample(checker *c, const sw_pack *pack, const sw_sig_def *sig,
 	sw_exit e = sw_exit_code(exit_for(sig, s));
 	if (sw_classify(pack, &facts, e, SW_STARTED_UNKNOWN, SW_SOURCE_NONE, s->line, s->line_len,
 	                &r, &err)) {
+		no_memory(err.code == SW_ENOMEM);
 		problem(c, sig, NULL, NULL, "%s", err.what);
 		return;
 	}
@@ -310,17 +320,19 @@ static bool lone_match(const sw_sig_def *sig, const sw_sample *s)
 		return true;
 	if (!sig->regex || !literal)
 		return sig->regex ? false : literal;
-	sw_regex *code = sw_regex_new(sig->regex, whole ? SW_REGEX_WHOLE : 0, NULL);
+	sw_regex_error e;
+	sw_regex *code = sw_regex_new(sig->regex, whole ? SW_REGEX_WHOLE : 0, &e);
 	sw_regex_work *work = sw_regex_work_new();
 	char *folded = malloc(s->line_len + 1);
 	for (size_t i = 0; folded && i < s->line_len; i++)
 		folded[i] = (char)sw_fold((unsigned char)s->line[i]);
-	bool yes =
-	    code && work && folded && sw_regex_match(code, work, folded, s->line_len, NULL) == 1;
+	int rc = code && work && folded ? sw_regex_match(code, work, folded, s->line_len, NULL)
+	                                : (code ? -1 : 0);
+	no_memory(rc < 0 || (!code && !e.why));
 	sw_regex_free(code);
 	sw_regex_work_free(work);
 	free(folded);
-	return yes;
+	return rc == 1;
 }
 
 static void check_lone(checker *c, const sw_sig_def *sig, const sw_sample *s, bool near)
@@ -500,8 +512,10 @@ static void check_neutral_file(checker *c, const char *path, const char *text, s
 		sw_error err;
 		/* Exit 0 lists every fatal that was seen, whatever gate or position says. */
 		if (!pack || sw_classify(pack, &facts, sw_exit_code(0), SW_STARTED_UNKNOWN,
-		                         SW_SOURCE_NONE, text, n, &r, &err))
+		                         SW_SOURCE_NONE, text, n, &r, &err)) {
+			no_memory(pack && err.code == SW_ENOMEM);
 			continue;
+		}
 		for (size_t i = 0; i < r->n_observations; i++) {
 			const sw_hit *h = &r->observations[i].hit;
 			if (r->observations[i].kind == SW_OBSERVATION_FATAL_AT_EXIT_0)

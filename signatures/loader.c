@@ -152,25 +152,33 @@ int sw_load_dir(sw_loaded *l, const char *dir, void (*broken)(void *payload, con
 	int n = scandir(dir, &names, is_yaml, by_bytes);
 	if (n < 0) {
 		int e = errno;
+		if (e == ENOMEM)
+			return sw_error_set(err, SW_ENOMEM, "out of memory");
 		sw_error_set(err, e == ENOENT ? SW_ENOTFOUND : SW_EIO, "cannot read the folder: %s",
 		             strerror(e));
 		sw_error_more(err, dir, NULL, NULL);
 		return e == ENOENT ? SW_ENOTFOUND : SW_EIO;
 	}
+	int rc = 0;
 	for (int i = 0; i < n; i++) {
 		sw_error e;
 		sw_buf path;
 		sw_buf_init(&path, 4096);
 		sw_buf_addf(&path, "%s/%s", dir, names[i]->d_name);
 		if (path.error)
-			sw_error_set(&e, SW_ETOOBIG, "the path is too long");
-		if ((path.error || sw_load_file(l, path.ptr, &e)) && broken)
+			sw_error_set(&e, path.error,
+			             path.error == SW_ENOMEM ? "out of memory"
+			                                     : "the path is too long");
+		bool bad = !rc && (path.error || sw_load_file(l, path.ptr, &e));
+		if (bad && e.code == SW_ENOMEM) /* the file is not to blame, nor left out */
+			rc = sw_error_set(err, SW_ENOMEM, "out of memory");
+		else if (bad && broken)
 			broken(payload, &e);
 		sw_buf_free(&path);
 		free(names[i]);
 	}
 	free(names);
-	return 0;
+	return rc;
 }
 
 size_t sw_loaded_files(const sw_loaded *l, const sw_pack_file **out)

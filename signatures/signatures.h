@@ -70,7 +70,7 @@ int sw_load_text(sw_loaded *l, const char *file, const char *text, size_t n, sw_
 int sw_load_file(sw_loaded *l, const char *path, sw_error *err);
 /*
  * Every *.yaml of a folder, in the order of names. A broken file is reported to
- * `broken` (may be NULL) and left out; the others stay. SW_ENOTFOUND: no such folder.
+ * `broken` (may be NULL) and left out; the others stay. SW_ENOTFOUND: no such folder; SW_ENOMEM.
  */
 int sw_load_dir(sw_loaded *l, const char *dir, void (*broken)(void *payload, const sw_error *e),
                 void *payload, sw_error *err);

@@ -130,7 +130,8 @@ static int error_at(sw_error *err, const char *file, const yaml_mark_t *at, cons
 
 static int parser_error(const char *file, sw_error *err, const yaml_parser_t *p)
 {
-	if (p->error == YAML_MEMORY_ERROR)
+	/* libyaml tells its reader's want of memory as a reader's error without a word */
+	if (p->error == YAML_MEMORY_ERROR || !p->problem)
 		return sw_error_set(err, SW_ENOMEM, "out of memory");
 	sw_error_set(err, SW_EPACK, "not YAML: %s%s%s", p->problem ? p->problem : "unreadable",
 	             p->context ? " " : "", p->context ? p->context : "");

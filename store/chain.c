@@ -78,9 +78,9 @@ st_cell st_column(sqlite3_stmt *q, int col)
 	switch (sqlite3_column_type(q, col)) {
 	case SQLITE_INTEGER:
 		return st_int(sqlite3_column_int64(q, col));
-	case SQLITE_TEXT: {
-		const void *p = sqlite3_column_text(q, col);
-		return st_text(p, (size_t)sqlite3_column_bytes(q, col));
+	case SQLITE_TEXT: { /* as text it may be copied for its NUL, and memory be short */
+		const void *p = sqlite3_column_blob(q, col);
+		return st_text(p ? p : "", (size_t)sqlite3_column_bytes(q, col));
 	}
 	case SQLITE_BLOB: {
 		const void *p = sqlite3_column_blob(q, col);

@@ -131,12 +131,11 @@ static json_t *header(sw_store *s)
 {
 	sqlite3_stmt *q = NULL;
 	json_t *p = NULL;
-	if (sqlite3_prepare_v2(
-	        s->db,
-	        "SELECT to_seq, resume, dict FROM prune ORDER BY to_seq DESC, seq DESC"
-	        " LIMIT 1",
-	        -1, &q, NULL) == SQLITE_OK &&
-	    sqlite3_step(q) == SQLITE_ROW)
+	sqlite3_prepare_v2(s->db,
+	                   "SELECT to_seq, resume, dict FROM prune ORDER BY to_seq DESC, seq DESC"
+	                   " LIMIT 1",
+	                   -1, &q, NULL);
+	if (st_row(s, q))
 		p = st_export_pruned(sqlite3_column_int64(q, 0), st_column(q, 1), st_column(q, 2));
 	sqlite3_finalize(q);
 	return st_export_header("sandwitness " SW_VERSION, p ? p : json_null());
@@ -161,8 +160,7 @@ int sw_store_export(sw_store *s, int (*write)(void *arg, const char *p, size_t n
 		put_line(&k, st_export_head(h.seq, h.hash));
 		code = k.code;
 	}
-	st_read_end(s);
-	return code;
+	return st_read_end(s, code, err);
 }
 
 /* ---- CSV ---- */
@@ -226,7 +224,9 @@ static int csv_row(void *arg, const st_fact *x)
 	sw_buf_adds(&b, "\r\n");
 	json_decref(o);
 	if (b.error)
-		k->code = sw_error_set(k->err, b.error, "a line of CSV does not fit");
+		k->code = sw_error_set(k->err, b.error,
+		                       b.error == SW_ENOMEM ? "out of memory"
+		                                            : "a line of CSV does not fit");
 	else if (k->write(k->arg, b.ptr, b.len) != 0)
 		k->code = sw_error_set(k->err, SW_EIO, "the export could not be written");
 	sw_buf_free(&b);
@@ -253,8 +253,7 @@ int sw_store_export_csv(sw_store *s, const sw_query *q,
 			code = st_scan_open(s, &f, csv_row, &k, err);
 		st_filter_free(&f);
 	}
-	st_read_end(s);
-	return code ? code : k.code;
+	return st_read_end(s, code ? code : k.code, err);
 }
 
 /* ---- backup ---- */
@@ -309,10 +308,8 @@ int sw_store_kept(sw_store *s, const sw_query *q, int (*each)(void *arg, const s
 	if (code != 0)
 		return code;
 	code = st_filter_init(&f, s, q, err);
-	if (code != 0) {
-		st_read_end(s);
-		return code;
-	}
+	if (code != 0)
+		return st_read_end(s, code, err);
 	int rc =
 	    sqlite3_prepare_v2(s->db,
 	                       "SELECT k.seq, r.started_ns, r.shape, r.origin, r.session,"
@@ -345,6 +342,5 @@ int sw_store_kept(sw_store *s, const sw_query *q, int (*each)(void *arg, const s
 		code = st_sql_error(s, rc, "reading kept outputs", err);
 	sqlite3_finalize(st);
 	st_filter_free(&f);
-	st_read_end(s);
-	return code;
+	return st_read_end(s, code, err);
 }

@@ -23,6 +23,7 @@ struct reader {
 	void *owned[ST_COLS_MAX];
 	size_t n_owned;
 	uint64_t line;
+	bool no_memory; /* what was found since may not be so */
 };
 
 static int bad(struct reader *r, const char *what)
@@ -46,8 +47,11 @@ static bool cell_of(struct reader *r, const json_t *v, st_cell *out)
 		const json_t *z = b ? b : t;
 		char *p = NULL;
 		size_t n = 0;
-		if (!json_is_string(z) ||
-		    sw_base64_decode(json_string_value(z), json_string_length(z), &p, &n) != 0)
+		int code = json_is_string(z) ? sw_base64_decode(json_string_value(z),
+		                                                json_string_length(z), &p, &n)
+		                             : SW_EINVAL;
+		r->no_memory |= code == SW_ENOMEM;
+		if (code)
 			return false;
 		r->owned[r->n_owned++] = p;
 		*out = b ? st_blob(p, n) : st_text(p, n);
@@ -68,6 +72,7 @@ static void release(struct reader *r)
 static bool as_written(struct reader *r, const json_t *o, json_t *again)
 {
 	bool same = again && json_equal(o, again);
+	r->no_memory |= !again || sw_json_lacks(false);
 	json_decref(again);
 	if (!same)
 		bad(r, "not as an export is written");
@@ -164,8 +169,10 @@ static void take_head(struct reader *r, const json_t *o)
 
 static int take_line(struct reader *r, const char *p, size_t n, const char *path, sw_error *err)
 {
+	sw_json_lacks(false);
 	json_t *o = json_loadb(p, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 	int code = 0;
+	r->no_memory |= !o && sw_json_lacks(false);
 	const char *name = json_string_value(json_object_get(o, "table"));
 	r->line++;
 	if (r->has_head && !r->ended)
@@ -188,6 +195,8 @@ static int take_line(struct reader *r, const char *p, size_t n, const char *path
 	}
 	release(r);
 	json_decref(o);
+	if (r->no_memory)
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
 	return code;
 }
 

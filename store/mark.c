@@ -6,6 +6,7 @@
  * covered, and leave it to the owner's next seal to cover that. The key's side remembers:
  * where the trail no longer holds that seal, nothing is signed.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,14 +25,17 @@ static char *mark_path(const sw_store *s)
 	return asprintf(&p, "%s.%s.sealed", s->key_path, hex) < 0 ? NULL : p;
 }
 
-/* "SEQ:HASH". False where there is none, or half of one: it is not flushed, and an older seal
- * does as well. */
-static bool read_mark(const char *path, uint64_t *seq, uint8_t hash[32])
+/* "SEQ:HASH". 0: there is none, or half of one (it is not flushed, and an older seal does as well);
+ * negative: out of memory. */
+static int read_mark(const char *path, uint64_t *seq, uint8_t hash[32])
 {
 	char *text = NULL;
 	size_t n = 0;
-	if (st_regular(path, "", NULL) != 0 || sw_read_file(path, 200, &text, &n, NULL) != 0)
-		return false;
+	int code = st_regular(path, "", NULL);
+	if (code == 0)
+		code = sw_read_file(path, 200, &text, &n, NULL);
+	if (code != 0)
+		return code == SW_ENOMEM ? SW_ENOMEM : 0;
 	const char *colon = memchr(text, ':', n);
 	size_t digits = colon ? (size_t)(colon - text) : 0;
 	bool good = colon && n == digits + 66 && text[n - 1] == '\n' &&
@@ -44,10 +48,12 @@ int st_mark_check(sw_store *s, sw_error *err)
 {
 	uint64_t seq = 0;
 	uint8_t hash[32];
+	errno = 0;
 	char *path = mark_path(s);
-	if (!path || !read_mark(path, &seq, hash)) {
+	int there = path ? read_mark(path, &seq, hash) : errno == ENOMEM ? SW_ENOMEM : 0;
+	if (there != 1) {
 		free(path);
-		return 0;
+		return there ? sw_error_set(err, SW_ENOMEM, "out of memory") : 0;
 	}
 	sqlite3_stmt *q = NULL;
 	int rc = sqlite3_prepare_v2(s->db, "SELECT hash FROM seal WHERE seq=?1", -1, &q, NULL);

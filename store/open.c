@@ -90,6 +90,7 @@ static const char *const statements[Q_COUNT] = {
                     " unsealed_ns=?6 WHERE id=1"),
     [Q_BEGIN] = "BEGIN IMMEDIATE",
     [Q_COMMIT] = "COMMIT",
+    [Q_ROLLBACK] = "ROLLBACK",
     [Q_FIND_ID] =
         ("SELECT seq, kind, body, hash, started_ns, origin, shape, session, reason, labels"
          " FROM record WHERE id=?1"),
@@ -189,6 +190,28 @@ int st_head_load(sw_store *s, st_head *out, sw_error *err)
 	return code;
 }
 
+/* Prepared ahead, or by text where the store was never entered. */
+void st_leave(sw_store *s)
+{
+	if (sqlite3_get_autocommit(s->db))
+		return;
+	sqlite3_stmt *q = s->q[Q_ROLLBACK];
+	if (q) {
+		sqlite3_step(q);
+		sqlite3_reset(q);
+	} else {
+		sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+	}
+}
+
+int st_enter(sw_store *s, sw_error *err)
+{
+	if (!st_stmt(s, Q_ROLLBACK, err))
+		return SW_EIO;
+	st_leave(s);
+	return 0;
+}
+
 int st_begin(sw_store *s, sw_error *err)
 {
 	if (!s->write) {
@@ -207,6 +230,8 @@ int st_begin(sw_store *s, sw_error *err)
 	if (code != 0)
 		return code;
 	code = st_check_file(s, false, err);
+	if (code == 0)
+		code = st_enter(s, err);
 	if (code == 0) {
 		sqlite3_stmt *q = st_stmt(s, Q_BEGIN, err);
 		int rc = q ? sqlite3_step(q) : SQLITE_ERROR;
@@ -258,7 +283,7 @@ int st_commit(sw_store *s, sw_error *err)
 		rc = SQLITE_CORRUPT;
 	if (rc == SQLITE_DONE) {
 		q = st_stmt(s, Q_COMMIT, err);
-		rc = q ? sqlite3_step(q) : SQLITE_ERROR;
+		rc = q ? sqlite3_step(q) : sqlite3_errcode(s->db);
 		if (q)
 			sqlite3_reset(q);
 	}
@@ -284,8 +309,7 @@ int st_commit(sw_store *s, sw_error *err)
 
 void st_abort(sw_store *s)
 {
-	if (!sqlite3_get_autocommit(s->db))
-		sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+	st_leave(s);
 	s->signed_seq = 0;
 	st_cache_clear(s);
 	st_lock_give(s->lock);
@@ -317,15 +341,17 @@ static int check_header(sw_store *s, sw_error *err)
 	int version = 0, app = 0, objects = 0;
 	/* all of one moment: another process may be making the trail just now */
 	bool begun = sqlite3_get_autocommit(s->db) != 0;
-	int code = begun ? st_exec(s, "BEGIN", err) : 0;
+	int code = begun ? st_enter(s, err) : 0;
+	if (code == 0 && begun)
+		code = st_exec(s, "BEGIN", err);
 	if (code == 0)
 		code = int_pragma(s, "SELECT count(*) FROM sqlite_schema", &objects, err);
 	if (code == 0)
 		code = int_pragma(s, "PRAGMA user_version", &version, err);
 	if (code == 0)
 		code = int_pragma(s, "PRAGMA application_id", &app, err);
-	if (begun && !sqlite3_get_autocommit(s->db))
-		sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+	if (begun)
+		st_leave(s);
 	if (code != 0)
 		return code;
 	if (objects == 0 && app == 0 && version == 0)
@@ -358,7 +384,9 @@ static int create_schema(sw_store *s, sw_error *err)
 			st_unhex(text + i, 2, uuid + j++);
 			i++;
 		}
-	int code = st_exec(s, "BEGIN IMMEDIATE", err);
+	int code = st_enter(s, err);
+	if (code == 0)
+		code = st_exec(s, "BEGIN IMMEDIATE", err);
 	if (code == 0)
 		code = st_exec(s, st_schema_sql, err);
 	if (code == 0) {
@@ -384,8 +412,7 @@ static int create_schema(sw_store *s, sw_error *err)
 		st_mark_forget(s);
 		return 0;
 	}
-	if (!sqlite3_get_autocommit(s->db))
-		sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+	st_leave(s);
 	return code;
 }
 
@@ -517,8 +544,9 @@ int sw_store_open(sw_store **out, const char *path, unsigned flags, const sw_sto
 		return sw_error_set(err, SW_ENOMEM, "out of memory");
 	const char *key = o && o->key_path ? o->key_path : getenv("SANDWITNESS_SEAL_KEY");
 	s->path = strdup(path);
-	s->key_path = key && *key ? strdup(key) : NULL;
-	if (!s->key_path && asprintf(&s->key_path, "%s.key", path) < 0)
+	if (key && *key)
+		s->key_path = strdup(key);
+	else if (asprintf(&s->key_path, "%s.key", path) < 0)
 		s->key_path = NULL;
 	s->cache = calloc(ST_CACHE, sizeof *s->cache);
 	s->write = (flags & SW_STORE_WRITE) != 0;

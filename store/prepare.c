@@ -151,7 +151,9 @@ static int labels(st_prep *p, const sw_record *r, sw_error *err)
 		char key[65];
 		memcpy(key, l->key.ptr, l->key.len);
 		key[l->key.len] = 0;
-		if (!v || json_object_set_new(o, key, v) != 0)
+		if (!clean || (!v && n >= (size_t)len))
+			code = SW_ENOMEM;
+		else if (!v || json_object_set_new(o, key, v) != 0)
 			code = SW_EINVAL;
 		free(clean);
 		free(both);

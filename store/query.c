@@ -254,12 +254,11 @@ static bool row_labels_match(sw_store *s, uint64_t seq, const sw_query *q)
 	        s->db,
 	        "SELECT coalesce(e.labels, b.labels) FROM record e LEFT JOIN record b"
 	        " ON b.seq=e.begin_seq WHERE e.seq=?1",
-	        -1, &st, NULL) == SQLITE_OK) {
+	        -1, &st, NULL) == SQLITE_OK)
 		sqlite3_bind_int64(st, 1, (int64_t)seq);
-		if (sqlite3_step(st) == SQLITE_ROW) {
-			st_cell c = st_column(st, 0);
-			yes = c.type == CELL_TEXT && st_labels_match(c.p, c.n, q);
-		}
+	if (st_row(s, st)) {
+		st_cell c = st_column(st, 0);
+		yes = c.type == CELL_TEXT && st_labels_match(c.p, c.n, q);
 	}
 	sqlite3_finalize(st);
 	return yes;

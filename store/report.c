@@ -256,6 +256,8 @@ static char *cursor_of(uint64_t n, const void *key, size_t len)
 	char *z = malloc(2 * len + 32);
 	if (z)
 		st_hex(z + sprintf(z, "%llu.", (unsigned long long)n), key, len);
+	else
+		sw_text_lacks(); /* NULL is the last page */
 	return z;
 }
 
@@ -395,14 +397,14 @@ static json_t *name_of(sw_store *s, st_table t, uint64_t id)
 {
 	json_t *v = NULL;
 	sqlite3_stmt *q = id ? st_stmt(s, Q_NAME_GET + (int)t, NULL) : NULL;
-	if (!q)
-		return json_null();
-	sqlite3_bind_int64(q, 1, (int64_t)id);
-	if (sqlite3_step(q) == SQLITE_ROW) {
+	if (q)
+		sqlite3_bind_int64(q, 1, (int64_t)id);
+	if (id && st_row(s, q)) {
 		st_cell c = st_column(q, 0);
 		v = sw_json_text((sw_str){c.p, c.n});
 	}
-	sqlite3_reset(q);
+	if (q)
+		sqlite3_reset(q);
 	return v ? v : json_null();
 }
 

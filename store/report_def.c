@@ -387,11 +387,10 @@ json_t *rp_id_of(sw_store *s, uint64_t seq)
 	json_t *out = NULL;
 	for (int hop = 0; hop < 2 && seq; hop++) {
 		sqlite3_stmt *q = st_stmt(s, Q_ROW, NULL);
-		if (!q)
-			break;
-		sqlite3_bind_int64(q, 1, (int64_t)seq);
+		if (q)
+			sqlite3_bind_int64(q, 1, (int64_t)seq);
 		seq = 0;
-		if (sqlite3_step(q) == SQLITE_ROW) {
+		if (st_row(s, q)) {
 			char *id = st_id_text(st_column(q, C_REC_ID + 1));
 			if (id)
 				out = json_string(id);

@@ -193,7 +193,7 @@ int sw_store_report(sw_store *s, const char *name, const sw_query *q, json_t **o
 				code = rp_by_id(s, r, &f, &page, rows, &next, err);
 			st_filter_free(&f);
 		}
-		st_read_end(s);
+		code = st_read_end(s, code, err);
 	}
 	if (code == 0)
 		*out = envelope(r, q, rows, next, &head);
@@ -221,10 +221,14 @@ int sw_store_head_get(sw_store *s, sw_store_head *out, sw_error *err)
 	sqlite3_stmt *q = st_stmt(s, Q_NEWEST_KEY, err);
 	if (!q)
 		return SW_EIO;
-	if (sqlite3_step(q) == SQLITE_ROW && sqlite3_column_bytes(q, 0) == 32)
+	int rc = sqlite3_step(q);
+	if (rc == SQLITE_ROW && sqlite3_column_bytes(q, 0) == 32)
 		st_key_print(out->key, sqlite3_column_blob(q, 0));
+	code = rc == SQLITE_ROW || rc == SQLITE_DONE
+	           ? 0
+	           : st_sql_error(s, rc, "reading the newest key", err);
 	sqlite3_reset(q);
-	return 0;
+	return code;
 }
 
 json_t *sw_store_head_json(const sw_store_head *h)
@@ -265,7 +269,7 @@ int sw_store_counts_get(sw_store *s, sw_store_counts *out, sw_error *err)
 		st_filter_free(&f);
 		rp_shapes_free(&shapes);
 	}
-	st_read_end(s);
+	code = st_read_end(s, code, err);
 	const char *const suffix[] = {"", "-wal"};
 	for (int i = 0; i < 2; i++) {
 		char p[4200];

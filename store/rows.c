@@ -39,8 +39,10 @@ char *st_id_text(st_cell c)
 	if (c.type != CELL_BLOB || c.n < 1)
 		return NULL;
 	char *z = malloc(2 * c.n + 40);
-	if (!z)
+	if (!z) {
+		sw_text_lacks(); /* NULL is no id */
 		return NULL;
+	}
 	if (b[0] != 'u' || c.n != 17) {
 		memcpy(z, b + 1, c.n - 1);
 		z[c.n - 1] = 0;
@@ -57,14 +59,30 @@ int st_read_begin(sw_store *s, sw_error *err)
 	int code = st_check_process(s, err);
 	if (code != 0)
 		return code;
+	s->read_rc = SQLITE_OK;
+	code = st_enter(s, err);
+	if (code != 0)
+		return code;
 	int rc = sqlite3_exec(s->db, "BEGIN", NULL, NULL, NULL);
 	return rc == SQLITE_OK ? 0 : st_sql_error(s, rc, "reading", err);
 }
 
-void st_read_end(sw_store *s)
+bool st_row(sw_store *s, sqlite3_stmt *q)
 {
-	if (!sqlite3_get_autocommit(s->db))
-		sqlite3_exec(s->db, "COMMIT", NULL, NULL, NULL);
+	int rc = q ? sqlite3_step(q) : sqlite3_errcode(s->db);
+	bool told = rc != SQLITE_OK && rc != SQLITE_ROW && rc != SQLITE_DONE;
+	if ((told || !q) && !s->read_rc)
+		s->read_rc = told ? rc : SQLITE_NOMEM;
+	return q && rc == SQLITE_ROW;
+}
+
+int st_read_end(sw_store *s, int code, sw_error *err)
+{
+	if (code == 0 && s->read_rc)
+		code = st_sql_error(s, s->read_rc, "reading", err);
+	s->read_rc = SQLITE_OK;
+	st_leave(s);
+	return code;
 }
 
 static int fetch(sw_store *s, int which, int64_t id, const char *what, sqlite3_stmt **row,
@@ -418,14 +436,13 @@ int sw_store_invocation(sw_store *s, const char *id, json_t **out, sw_error *err
 		code = q ? st_sql_error(s, rc, "looking the id up", err) : SW_EIO;
 	if (code == 0 && kind == REC_BEGIN && (q = st_stmt(s, Q_FIND_END, err)) != NULL) {
 		sqlite3_bind_int64(q, 1, (int64_t)seq);
-		if (sqlite3_step(q) == SQLITE_ROW)
+		if (st_row(s, q))
 			seq = (uint64_t)sqlite3_column_int64(q, 0);
 		sqlite3_reset(q);
 	}
 	if (code == 0)
 		code = st_row_json(s, seq, true, out, err);
-	st_read_end(s);
-	return code;
+	return st_read_end(s, code, err);
 }
 
 struct listing {
@@ -478,7 +495,7 @@ int sw_store_invocations(sw_store *s, const sw_query *q, int (*each)(void *arg, 
 			code = st_scan_back(s, &f, before, true, list_one, &l, err);
 			st_filter_free(&f);
 		}
-		st_read_end(s);
+		code = st_read_end(s, code, err);
 	}
 	if (code == 0)
 		code = l.code;
@@ -516,6 +533,5 @@ int sw_store_events(sw_store *s, uint64_t after, uint32_t max,
 	if (code == 0 && rc != SQLITE_DONE)
 		code = st_sql_error(s, rc, "reading events", err);
 	sqlite3_finalize(q);
-	st_read_end(s);
-	return code;
+	return st_read_end(s, code, err);
 }

@@ -226,6 +226,7 @@ typedef enum {
 	Q_SET_HEAD,
 	Q_BEGIN,
 	Q_COMMIT,
+	Q_ROLLBACK,
 	Q_FIND_ID,
 	Q_FIND_END,
 	Q_OPEN_ADD,
@@ -258,6 +259,7 @@ struct sw_store {
 	ino_t ino[3]; /* database, -wal, -shm */
 	bool have_ino[3];
 	st_head head; /* within a transaction: as it will be */
+	int read_rc;  /* the first failure of st_row() since st_read_begin() */
 	int wal_pages;
 	int checkpoint_rc;
 	st_cached *cache;
@@ -397,8 +399,15 @@ int st_scan_open(sw_store *s, const st_filter *f, int (*each)(void *arg, const s
                  void *arg, sw_error *err);
 bool st_passes(sw_store *s, const st_filter *f, const st_fact *x);
 bool st_labels_match(const char *labels, size_t n, const sw_query *q);
+/* Before BEGIN: that the transaction can be left without memory, and that none is left over. */
+int st_enter(sw_store *s, sw_error *err);
+void st_leave(sw_store *s);
 int st_read_begin(sw_store *s, sw_error *err); /* one snapshot for several reads */
-void st_read_end(sw_store *s);
+/* The code again, or, where that is 0, what st_row() met. */
+int st_read_end(sw_store *s, int code, sw_error *err);
+/* True: there is a row. For a look at something small, whose failure st_read_end() tells: a value
+ * that could not be read must not pass for none. A NULL statement was not prepared. */
+bool st_row(sw_store *s, sqlite3_stmt *q);
 
 /* rows.c */
 int st_row_json(sw_store *s, uint64_t seq, bool full, json_t **out, sw_error *err);

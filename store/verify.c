@@ -163,8 +163,7 @@ int sw_store_verify(sw_store *s, const sw_verify_options *o, int *status, json_t
 	if (code == 0)
 		code = st_read_begin(s, err);
 	if (code == 0) {
-		code = walk(s, v, &e);
-		st_read_end(s);
+		code = st_read_end(s, walk(s, v, &e), &e);
 		/* A page that cannot be read is a finding, not a failure to judge. */
 		if (code == SW_ECORRUPT) {
 			vf_find(v, VF_CHANGED, NULL, v->last_seq + 1, st_null(),

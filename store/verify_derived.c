@@ -179,6 +179,8 @@ static int check_header(vd *d, sw_error *err)
 		    rc == SQLITE_ROW ? (const char *)sqlite3_column_text(q, 0) : NULL;
 		if (rc != SQLITE_ROW)
 			code = st_sql_error(d->s, rc, "reading the header", err);
+		else if (!have && sqlite3_errcode(d->s->db) == SQLITE_NOMEM)
+			code = sw_error_set(err, SW_ENOMEM, "out of memory");
 		else if (!have || strcmp(have, fields[i].want) != 0)
 			vf_find(d->v, VF_CHANGED, NULL, 0, st_null(),
 			        "the file's header: %s is %.20s, not %s", fields[i].what,
@@ -205,6 +207,10 @@ static int check_schema(vd *d, sw_error *err)
 	bool same = rc == SQLITE_OK;
 	while (same) {
 		int ra = sqlite3_step(a), rb = sqlite3_step(b);
+		if (ra != SQLITE_ROW && ra != SQLITE_DONE)
+			rc = ra;
+		else if (rb != SQLITE_ROW && rb != SQLITE_DONE)
+			rc = rb;
 		if (ra != SQLITE_ROW || rb != SQLITE_ROW) {
 			same = ra == rb;
 			break;

@@ -93,6 +93,7 @@ static int find_id(sw_store *s, const st_prep *p, found *f, sw_error *err)
 	if (!q)
 		return SW_EIO;
 	sqlite3_bind_blob64(q, 1, p->id_blob, p->id_len, SQLITE_STATIC);
+	bool no_memory = false;
 	int rc = sqlite3_step(q);
 	if (rc == SQLITE_ROW) {
 		f->there = true;
@@ -109,13 +110,17 @@ static int find_id(sw_store *s, const st_prep *p, found *f, sw_error *err)
 		if (sqlite3_column_type(q, 8) == SQLITE_TEXT) {
 			f->reason_len = (size_t)sqlite3_column_bytes(q, 8);
 			f->reason = malloc(f->reason_len + 1);
-			if (f->reason)
-				memcpy(f->reason, sqlite3_column_text(q, 8), f->reason_len);
+			const void *reason = sqlite3_column_blob(q, 8);
+			if (f->reason && reason)
+				memcpy(f->reason, reason, f->reason_len);
+			no_memory = !f->reason;
 		}
 	}
 	sqlite3_reset(q);
 	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
 		return st_sql_error(s, rc, "looking the id up", err);
+	if (no_memory)
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
 	return 0;
 }
 

@@ -2,6 +2,8 @@
  * Memory runs out at each allocation in turn: classifier, explanation and loader give
  * SW_ENOMEM or a right answer, never crash, and leak nothing (the sanitizer build looks).
  */
+#include "confine.h"
+#include "derive.h"
 #include "signatures.h"
 
 #include <setjmp.h>
@@ -51,6 +53,32 @@ static const char OUTPUT[] =
     "bwrap: setting up uid map: Permission denied\ncurl: (6) Could not resolve host: "
     "a.example\nKilled\n";
 
+/* What a scenario's result says where nothing failed: the first run. */
+static struct {
+	bool known;
+	sw_verdict verdict;
+	const char *signature;
+	uint64_t line_number;
+	size_t denied, observations;
+} wanted;
+
+/* 0, or 1: memory that was missing for one line must not make another line the verdict's. */
+static int right(const sw_result *r)
+{
+	const char *signature = r->has_hit && r->hit.sig ? r->hit.sig->id : "";
+	if (!wanted.known) {
+		wanted.known = true;
+		wanted.verdict = r->verdict;
+		wanted.signature = signature; /* of the built-in packs: static */
+		wanted.line_number = r->hit.line_number;
+		wanted.denied = r->denied_lines;
+		wanted.observations = r->n_observations;
+	}
+	return r->n_faults || r->verdict != wanted.verdict || strcmp(signature, wanted.signature) ||
+	       r->hit.line_number != wanted.line_number || r->denied_lines != wanted.denied ||
+	       r->n_observations != wanted.observations;
+}
+
 static int classify(void)
 {
 	sw_error err;
@@ -62,7 +90,7 @@ static int classify(void)
 		rc = sw_classify(pack, &facts, sw_exit_code(1), SW_STARTED_UNKNOWN, SW_SOURCE_NONE,
 		                 OUTPUT, sizeof(OUTPUT) - 1, &r, &err);
 	if (!rc)
-		rc = r->verdict == SW_VERDICT_SANDBOX_DENIED ? 0 : 1;
+		rc = right(r);
 	sw_result_free(r);
 	sw_pack_free(pack);
 	return rc;
@@ -86,6 +114,8 @@ static int stream_long(void)
 	if (!rc)
 		rc = sw_scan_finish(scan, sw_exit_code(1), SW_STARTED_UNKNOWN, SW_SOURCE_NONE, &r,
 		                    &err);
+	if (!rc)
+		rc = right(r);
 	sw_result_free(r);
 	sw_scan_free(scan);
 	sw_pack_free(pack);
@@ -148,10 +178,68 @@ static int json(void)
 	return rc;
 }
 
+static sw_confine_policy policy(const sw_confine_host *host)
+{
+	static const char *const readable[] = {"/opt/a", "/opt/b"}, *const writable[] = {
+	                                                                "/ws/more"};
+	return (sw_confine_policy){.mode = SW_MODE_WORKSPACE_WRITE,
+	                           .workspace = "/ws/p",
+	                           .readable = readable,
+	                           .n_readable = 2,
+	                           .writable = writable,
+	                           .n_writable = 1,
+	                           .image = "image",
+	                           .self = "/usr/bin/sandwitness",
+	                           .host = host};
+}
+
+static const char *backend;
+static size_t args, roots;
+
+static int confine(void)
+{
+	static char *masks[] = {"/etc/shadow", "/etc/ssl/private/", NULL};
+	static const sw_confine_host host = {
+	    .masks = masks, .n_masks = 2, .home = "/home/u", .uid = 1000, .gid = 100};
+	static const sw_str make[] = {{"make", 4}, {"test", 4}};
+	sw_error err;
+	sw_confined *c = NULL;
+	sw_confine_policy p = policy(&host);
+	int rc = sw_confine(&c, backend, &p, make, 2, &err);
+	if (!rc && !args) {
+		args = c->argc;
+		roots = c->n_writable_roots;
+	}
+	if (!rc && (c->argc != args || c->n_writable_roots != roots || c->argv[c->argc]))
+		rc = 1;
+	sw_confined_free(c);
+	return rc;
+}
+
+static uint32_t given;
+
+/* What the argv promises must not grow because something of it could not be kept. */
+static int derive(void)
+{
+	static char *argv[] = {"bwrap",     "--unshare-all", "--ro-bind", "/usr",   "/usr",
+	                       "--symlink", "usr/bin",       "/bin",      "--dev",  "/dev",
+	                       "--bind",    "/ws/p",         "/ws/p",     "--bind", "/home/u",
+	                       "/mnt",      "--chdir",       "/ws/p",     "--",     "make"};
+	sw_derive_options o = {.backend = "bwrap", .cwd = "/ws/p", .home = "/home/u", .uid = 1000};
+	sw_derived d;
+	sw_derive(&d, argv, sizeof argv / sizeof *argv, &o);
+	if (!given)
+		given = d.guarantees | 1u << 31;
+	int rc = d.guarantees & ~given ? 1 : 0;
+	sw_derived_clear(&d);
+	return rc;
+}
+
 static void each_allocation_fails(int (*scenario)(void))
 {
 	fail_at = 0;
 	count = 0;
+	wanted.known = false;
 	assert_int_equal(scenario(), 0);
 	long total = count;
 	assert_true(total > 0);
@@ -191,6 +279,21 @@ static void loader_survives(void **state)
 	each_allocation_fails(load);
 }
 
+static void confine_survives(void **state)
+{
+	static const char *const backends[] = {"bwrap", "landlock", "podman", "docker", "seatbelt"};
+	for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
+		backend = backends[i];
+		args = 0;
+		each_allocation_fails(confine);
+	}
+}
+
+static void derive_survives(void **state)
+{
+	each_allocation_fails(derive);
+}
+
 static void base_survives(void **state)
 {
 	each_allocation_fails(json);
@@ -201,6 +304,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(classify_survives), cmocka_unit_test(streams_survive),
 	    cmocka_unit_test(explain_survives),  cmocka_unit_test(loader_survives),
+	    cmocka_unit_test(confine_survives),  cmocka_unit_test(derive_survives),
 	    cmocka_unit_test(base_survives),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

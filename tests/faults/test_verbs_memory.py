@@ -1,0 +1,109 @@
+"""Memory fails once, or runs out, at one allocation after another in every verb that answers.
+
+With each of them the answer is the one that memory gives, or status 2 and an error that names
+memory: never half an answer with status 0, a false "changed", or a crash.
+SW_NO_MEMORY_POINTS: at how many places for each verb.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+CLI = os.environ["SANDWITNESS"]
+LIB = os.environ["SW_NO_MEMORY_LIB"]
+POINTS = int(os.environ.get("SW_NO_MEMORY_POINTS", "40"))
+
+PACK = """schema: 1
+backend: mine
+title: Mine
+runner: {names: [mine], prefixes: ['mine: ']}
+denial: [{id: mine.no, literal: 'Read-only', regex: 'touch: (?:cannot )?touch .*Read-only',
+  cause: write-outside-workspace, decides: yes,
+  samples: ["touch: cannot touch '/etc/x': Read-only file system"], near_misses: ['x']}]
+"""
+RECORDS = (
+    '{"backend":"bwrap","exit":1,"argv":["make","x"],"output":"bwrap: setting up uid map: Permission denied\\n","labels":{"k":"v"}}\n'
+    '{"backend":"bwrap","exit":1,"output":"touch: cannot touch /etc/x: Read-only file system\\n"}\n') * 3
+
+os.chdir(tempfile.mkdtemp(dir=os.environ.get("TMPDIR")))
+os.environ.update(XDG_STATE_HOME=os.getcwd() + "/state", XDG_CONFIG_HOME=os.getcwd() + "/config", HOME=os.getcwd())
+os.mkdir("packs")
+for name, text in {"now": "", "packs/mine.yaml": PACK, "records": RECORDS,
+                   "out": "make\ntouch: cannot touch '/etc/x': Read-only file system\n"}.items():
+    with open(name, "w") as f:
+        f.write(text)
+subprocess.run([CLI, "record", "--db", "t.db"], stdin=open("records"), check=True, capture_output=True)
+subprocess.run([CLI, "export", "--db", "t.db", "--out", "x.ndjson"], check=True)
+
+ONE = ["--exit", "1", "out"]
+TRAIL = ["--db", "t.db"]
+# The verbs that look at the host (status, doctor, confine, run) call getpwuid_r(3), which itself
+# crashes without memory in glibc: what they rest on is in faults-alloc and faults-no_memory.
+VERBS = [
+    ("classify", ["classify", "--json", "--backend", "bwrap"] + ONE),
+    ("classify for people", ["classify", "--verbose", "--backend", "bwrap"] + ONE),
+    ("classify with a user's pack", ["classify", "--json", "--signatures", "packs", "--backend", "mine"] + ONE),
+    ("classify --batch", ["classify", "--batch"]),
+    ("explain", ["explain", "--backend", "bwrap"] + ONE),
+    ("explain --json", ["explain", "--json", "--backend", "bwrap"] + ONE),
+    ("explain-cause", ["explain-cause", "write-outside-workspace", "--json"]),
+    ("signatures show", ["signatures", "show", "common.erofs.path", "--json"]),
+    ("signatures check", ["signatures", "check", "packs"]),
+    ("report", ["report"] + TRAIL),
+    ("report --json", ["report", "--json"] + TRAIL),
+    ("report levels", ["report", "levels", "--json"] + TRAIL),
+    ("invocations", ["invocations", "--json"] + TRAIL),
+    ("export", ["export"] + TRAIL),
+    ("export --csv", ["export", "--csv"] + TRAIL),
+    ("verify", ["verify"] + TRAIL),
+    ("verify of an export", ["verify", "--json", "x.ndjson"]),
+    ("reclassify", ["reclassify", "--json"] + TRAIL),
+]
+CHANGES = re.compile(rb"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+Z?")
+count = failed = 0
+
+
+def ok(good, name, detail=""):
+    global count, failed
+    count += 1
+    failed += not good
+    print(f"{'ok' if good else 'not ok'} {count} - {name}")
+    if not good:
+        print("#   " + str(detail)[:1500].replace("\n", "\n#   "))
+    sys.stdout.flush()
+
+
+def starved(args, after, times):
+    env = dict(os.environ, LD_PRELOAD=LIB, SW_NO_MEMORY=os.getcwd() + "/now", SW_NO_MEMORY_FORKS="1",
+               SW_NO_MEMORY_AFTER=str(after))
+    if times:
+        env["SW_NO_MEMORY_TIMES"] = str(times)
+    with open("records" if "--batch" in args else os.devnull) as stdin:
+        p = subprocess.run([CLI] + args, env=env, stdin=stdin, capture_output=True, timeout=60)
+    return p.returncode, CHANGES.sub(b"#", p.stdout), p.stderr
+
+
+for name, args in VERBS:
+    whole = starved(args, 1 << 40, 0)
+    ok(whole[0] in (0, 3) and whole[1], f"{name}: with memory", whole)
+    need = 1
+    while need < 1 << 22 and starved(args, need, 0)[:2] != whole[:2]:
+        need *= 2
+    errors, bad = 0, []
+    for times in (0, 1):
+        for point in range(POINTS):
+            after = need * point // POINTS
+            status, out, err = starved(args, after, times)
+            if (status, out) == whole[:2]:
+                continue
+            errors += 1
+            batch = "--batch" in args and status == 1  # an error in the place of an answer
+            if not (batch or status == 2) or b"memory" not in (out if batch else err):
+                bad.append((after, times, status, out[:120], err[:200]))
+            elif batch and out.count(b"\n") != whole[1].count(b"\n"):
+                bad.append((after, times, "an answer is missing", out[-120:]))
+    ok(not bad, f"{name}: whole or an error", "\n".join(map(repr, bad)))
+    ok(errors, f"{name}: there were errors")
+print(f"1..{count}")
+sys.exit(1 if failed else 0)
