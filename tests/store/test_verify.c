@@ -703,7 +703,8 @@ static void test_export(void **state)
 	for (size_t i = 0; i < n; i++)
 		lines += text[i] == '\n';
 	free(text);
-	for (int at = 1; at < lines; at++) {
+	bool smoke = getenv("SW_TEST_SMOKE") != NULL; /* under valgrind; else every line */
+	for (int at = 1; at < lines; at += smoke && at > 2 && at < lines - 20 ? 11 : 1) {
 		for (int what = 0; what < 4; what++) {
 			if ((what == 1 && at >= lines - 2) || (what == 3 && at == lines - 1))
 				continue;
