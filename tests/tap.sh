@@ -57,6 +57,36 @@ fails_with() {
 }
 out() { cat "$tap_dir/out"; }
 err() { cat "$tap_dir/err"; }
+# The script again as a plain user (root only), with the program where that user can execute it and
+# $tap_dir/home to write to: as_plain_user SCRIPT NAME=VALUE...
+as_plain_user() {
+	local script=$1
+	shift
+	chmod 755 "$tap_dir"
+	mkdir -p "$tap_dir/t/part" "$tap_dir/bin" "$tap_dir/home"
+	cp "$script" "$tap_dir/t/part/"
+	cp "$SW_SOURCE_DIR/tests/tap.sh" "$tap_dir/t/"
+	cp "$SANDWITNESS" "$tap_dir/bin/sandwitness"
+	chmod -R a+rX "$tap_dir/t" "$tap_dir/bin"
+	chown 65534:65534 "$tap_dir/home"
+	env -i ASAN_OPTIONS="${ASAN_OPTIONS:-}" ASAN_BUILD="${ASAN_BUILD:-}" HOME=/nonexistent TMPDIR="$tap_dir/home" \
+		PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin SW_SOURCE_DIR="$tap_dir" SW_BUILD_DIR="$tap_dir" \
+		SANDWITNESS="$tap_dir/bin/sandwitness" "$@" \
+		setpriv --reuid=65534 --regid=65534 --clear-groups bash "$tap_dir/t/part/$(basename "$script")"
+}
+# The tests of another script's output as this one's: take_tap FILE. It must have come to its end.
+take_tap() {
+	local line
+	while IFS= read -r line; do
+		case $line in
+		"ok "*" # SKIP "*) line=${line#*- } && skip "${line%% # SKIP *}" "${line#* # SKIP }" ;;
+		"ok "*) pass "${line#*- }" ;;
+		"not ok "*) fail "${line#*- }" ;;
+		"#"*) printf '%s\n' "$line" ;;
+		esac
+	done <"$1"
+	like "the other user's part ran to its end" "$(tail -n 1 "$1")" '^1\.\.[1-9][0-9]*$'
+}
 done_testing() {
 	printf '1..%d\n' "$tap_count"
 	[ "$tap_failed" -eq 0 ]

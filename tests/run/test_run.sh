@@ -482,23 +482,7 @@ fi
 
 # The same as a plain user.
 if [ "$(id -u)" -eq 0 ] && [ -z "${SW_TEST_AS:-}" ]; then
-	chmod 755 "$tap_dir"
-	cp -r "$SW_SOURCE_DIR/tests/tap.sh" "$tap_dir/tap.sh"
-	mkdir -p "$tap_dir/t/run"
-	cp "$script" "$tap_dir/t/run/"
-	cp "$SW_SOURCE_DIR/tests/tap.sh" "$tap_dir/t/"
-	chmod -R a+rX "$tap_dir/t"
-	env -i ASAN_OPTIONS="$ASAN_OPTIONS" PATH="$PATH" HOME=/nonexistent TMPDIR=/tmp SW_TEST_AS=user ASAN_BUILD="${ASAN_BUILD:-}" SW_SOURCE_DIR="$tap_dir" \
-		SW_BUILD_DIR="$tap_dir" SANDWITNESS="$sw" SW_VICTIM="$victim" \
-		setpriv --reuid=65534 --regid=65534 --clear-groups \
-		bash "$tap_dir/t/run/$(basename "$script")" >"$tap_dir/user.tap" 2>"$tap_dir/user.err"
-	while IFS= read -r line; do
-		case $line in
-		"ok "*) pass "${line#*- }" ;;
-		"not ok "*) fail "${line#*- }" ;;
-		"#"*) printf '%s\n' "$line" ;;
-		esac
-	done <"$tap_dir/user.tap"
-	like "the plain user's part ran to its end" "$(tail -n 1 "$tap_dir/user.tap")" '^1\.\.[0-9]+$'
+	as_plain_user "$script" SW_TEST_AS=user SW_VICTIM="$victim" >"$tap_dir/user.tap" 2>"$tap_dir/user.err"
+	take_tap "$tap_dir/user.tap"
 fi
 done_testing

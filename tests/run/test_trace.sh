@@ -5,20 +5,12 @@ script=$(readlink -f "$0")
 # The leak checker cannot work in a process that is followed; the unit tests check leaks.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 if [ "$(id -u)" -eq 0 ]; then
-	chmod 755 "$tap_dir"
-	mkdir -p "$tap_dir/t/run" "$tap_dir/bin" "$tap_dir/work"
-	cp "$script" "$tap_dir/t/run/"
-	cp "$SW_SOURCE_DIR/tests/tap.sh" "$tap_dir/t/"
-	cp "$SANDWITNESS" "$tap_dir/bin/"
-	chmod -R a+rX "$tap_dir/t" "$tap_dir/bin"
-	chown -R 65534:65534 "$tap_dir/work"
 	# for the end: what another user than this one is refused, by files of root's
-	"$SANDWITNESS" run --audit=off --trace --quiet --null-stdin --verdict-file "$tap_dir/work/root.json" -- unshare -n sh -c \
+	chmod 755 "$tap_dir"
+	"$SANDWITNESS" run --audit=off --trace --quiet --null-stdin --verdict-file "$tap_dir/root.json" -- unshare -n sh -c \
 		'setpriv --reuid=65534 --clear-groups cat /etc/shadow >/dev/null 2>&1; mkdir /nosuch/x 2>/dev/null; exit 1'
-	chmod a+r "$tap_dir/work/root.json"
-	env -i ASAN_OPTIONS="$ASAN_OPTIONS" PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/nonexistent TMPDIR="$tap_dir/work" \
-		SW_ROOT_VERDICT="$tap_dir/work/root.json" SW_SOURCE_DIR="$tap_dir" SW_BUILD_DIR="$tap_dir" SANDWITNESS="$tap_dir/bin/sandwitness" \
-		setpriv --reuid=65534 --regid=65534 --clear-groups bash "$tap_dir/t/run/$(basename "$script")"
+	chmod a+r "$tap_dir/root.json"
+	as_plain_user "$script" SW_ROOT_VERDICT="$tap_dir/root.json"
 	exit
 fi
 # not below /tmp, which Landlock shares

@@ -246,26 +246,8 @@ fails(bpf, 2, struct.pack('IxxxxQQQ', m, k, k, 0))"
 	named "a user that the namespace does not know" EINVAL setuid "fails(lambda: call(libc.setuid(5)))"
 	named "an owner that it does not know" EINVAL "$ws/own2" "open('own2', 'w'); fails(os.chown, '$ws/own2', 5, 5)"
 	# the same as a plain user
-	chmod 755 "$tap_dir"
-	mkdir -p "$tap_dir/t/run" "$tap_dir/bin" "$tap_dir/home"
-	cp "$script" "$tap_dir/t/run/"
-	cp "$SW_SOURCE_DIR/tests/tap.sh" "$tap_dir/t/"
-	cp "$SANDWITNESS" "$tap_dir/bin/sandwitness"
-	chmod -R a+rX "$tap_dir/t" "$tap_dir/bin"
-	chown 65534:65534 "$tap_dir/home"
-	env -i ASAN_OPTIONS="$ASAN_OPTIONS" PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/nonexistent TMPDIR="$tap_dir/home" \
-		SW_SOURCE_DIR="$tap_dir" SW_BUILD_DIR="$tap_dir" SANDWITNESS="$tap_dir/bin/sandwitness" \
-		setpriv --reuid=65534 --regid=65534 --clear-groups bash "$tap_dir/t/run/$(basename "$script")" >"$tap_dir/plain"
-	plain=$?
-	grep -v '^1\.\.' "$tap_dir/plain" | sed -E 's/^(not )?ok [0-9]+ - (.*)/\1ok - \2/' >"$tap_dir/plain.tap"
-	while IFS= read -r line; do
-		case $line in
-		"ok - "*) pass "${line#ok - }" ;;
-		"not ok - "*) fail "${line#not ok - }" ;;
-		*) printf '%s\n' "$line" ;;
-		esac
-	done <"$tap_dir/plain.tap"
-	[ $plain -eq 0 ] || [ $plain -eq 77 ] || [ "$tap_failed" -gt 0 ] || fail "as a plain user" "status $plain"
+	as_plain_user "$script" >"$tap_dir/plain"
+	take_tap "$tap_dir/plain"
 	done_testing
 fi
 
