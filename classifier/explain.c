@@ -297,7 +297,7 @@ int sw_explain(const sw_pack *pack, const sw_facts *facts, sw_exit exit, sw_star
 		if (x.matcher.no_memory) /* a line may have been taken for another kind */
 			rc = sw_error_set(err, SW_ENOMEM, "out of memory");
 	}
-	if (!rc) {
+	if (!rc && x.out) {
 		tell_rules(&x);
 		x.out->e.nears = x.out->nears;
 		x.out->e.unclaimed = x.out->unclaimed;

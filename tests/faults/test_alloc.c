@@ -74,7 +74,8 @@ static int right(const sw_result *r)
 		wanted.denied = r->denied_lines;
 		wanted.observations = r->n_observations;
 	}
-	return r->n_faults || r->verdict != wanted.verdict || strcmp(signature, wanted.signature) ||
+	return r->n_faults || r->verdict != wanted.verdict ||
+	       strcmp(signature, wanted.signature) != 0 ||
 	       r->hit.line_number != wanted.line_number || r->denied_lines != wanted.denied ||
 	       r->n_observations != wanted.observations;
 }
