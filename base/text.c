@@ -101,9 +101,14 @@ json_t *sw_json_parse(const char *p, size_t n, sw_error *err)
 	json_error_t je;
 	bool lacked = sw_json_lacks(false);
 	json_t *j = json_loadb(p, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &je);
-	sw_json_lacks(lacked); /* whole, or nothing is left of it */
+	/* jansson's reader goes on without the letters that it had no memory for */
+	bool lacks = sw_json_lacks(lacked);
+	if (lacks) {
+		json_decref(j);
+		sw_error_set(err, SW_ENOMEM, "out of memory");
+		return NULL;
+	}
 	if (!j) {
-		/* jansson gives it no text */
 		if (json_error_code(&je) == json_error_out_of_memory || !je.text[0]) {
 			sw_error_set(err, SW_ENOMEM, "out of memory");
 			return NULL;

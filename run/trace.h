@@ -65,6 +65,10 @@ bool run_trace_unseen(uint32_t arch, uint64_t nr);
 /* The call gives its process a seccomp filter. */
 bool run_trace_sets_filter(int nr, const uint64_t args[6]);
 
+/* What our filter's stops carry. Stops of another filter's stop nobody here: see
+ * run_trace_filter_answers(). */
+#define RUN_TRACE_DATA 0x5357u
+
 struct sock_fprog;
 /* The filter: SECCOMP_RET_TRACE for these calls. Freed by run_trace_filter_free(). */
 int run_trace_filter(struct sock_fprog *out);
@@ -196,6 +200,7 @@ typedef struct run_trace {
 	bool filtered_itself; /* the command has set one */
 	int own_filters;      /* of a process that has none but ours; 0: not known so far */
 	int sandbox_filters;  /* with the sandbox's */
+	bool sandbox_traces;  /* one of them asks a tracer (SECCOMP_RET_TRACE) */
 	bool raced;           /* a path was another one at the end of its call */
 	bool unseen;          /* something made calls that the filter does not tell apart */
 	const sw_run_program *program; /* the runner's; NULL: none is there */
@@ -230,6 +235,11 @@ void run_trace_gone(run_trace *t, pid_t pid);
 /* Of trace_filter.c. The call in s has set a filter. */
 void run_trace_filter_set(run_trace *t, pid_t pid, run_trace_slot *s);
 /* The thread is under a filter of the sandbox's. */
+/* At a stop of a filter: whether it is another's. Without a tracer the call would fail with ENOSYS,
+ * and a sandbox that is watched must not let through what it refuses else. */
+bool run_trace_filter_answers(const run_trace *t, pid_t pid);
+/* So does the call that the process is stopped at. */
+void run_trace_filter_refuse(pid_t pid);
 bool run_trace_filter_inherited(run_trace *t, pid_t pid);
 /* The thread is under one that the command has set. */
 bool run_trace_filter_itself(const run_trace *t, pid_t pid);

@@ -255,7 +255,8 @@ enum { PART_MAX = 6 };
 static unsigned short part(struct sock_filter *f, int nr, run_call_when when, int arg,
                            uint32_t value)
 {
-	const struct sock_filter stop = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
+	const struct sock_filter stop =
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE | RUN_TRACE_DATA);
 	if (when == CALL_ALWAYS) {
 		f[0] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)nr, 0, 1);
 		f[1] = stop;
@@ -285,11 +286,11 @@ int run_trace_filter(struct sock_fprog *out)
 	f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 	                                      offsetof(struct seccomp_data, arch));
 	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 1, 0);
-	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE | RUN_TRACE_DATA);
 	f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 	                                      offsetof(struct seccomp_data, nr));
 	f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, OTHER_ABI, 0, 1);
-	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
+	f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE | RUN_TRACE_DATA);
 	for (size_t i = 0; i < N_CALLS; i++)
 		n += part(f + n, calls[i].nr, calls[i].when, calls[i].arg, calls[i].value);
 #ifdef SYS_io_uring_setup

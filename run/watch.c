@@ -111,7 +111,10 @@ static void traced_stop(run_watch *w, pid_t pid, int sig, int event)
 	int deliver = 0;
 	bool ends = false, group = event == PTRACE_EVENT_STOP && is_stop_signal(sig);
 	if (event == PTRACE_EVENT_SECCOMP) {
+		bool refused = run_trace_filter_answers(w->trace, pid);
 		ends = run_trace_begin(w->trace, pid);
+		if (refused)
+			run_trace_filter_refuse(pid);
 	} else if (event == PTRACE_EVENT_EXEC) {
 		unsigned long old;
 		/* the thread that executes gives its own number up for its leader's */

@@ -322,6 +322,8 @@ int st_uuid(sw_store *s, uint8_t uuid[16], sw_error *err)
 	sqlite3_reset(q);
 	if (good)
 		return 0;
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+		return st_sql_error(s, rc, "reading the first row", err);
 	return st_err(err, SW_ECORRUPT, s->path, NULL, "run `sandwitness verify`",
 	              "the audit trail has lost its first row");
 }
@@ -351,9 +353,13 @@ static int old_key(sw_store *s, bool *signs, bool *seals, bool *first, sw_error 
 	int code = st_mark_check(s, err);
 	if (code != 0)
 		return code;
-	*signs = *seals = st_key_current(s, NULL) == 0;
-	if (*signs)
+	code = st_key_current(s, &e);
+	*signs = *seals = code == 0;
+	if (code == 0)
 		return 0;
+	if (code == SW_ENOMEM)
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	e = (sw_error){0};
 	code = st_key_load(s, false, &e);
 	if (code == SW_ENOTFOUND || code == SW_ECORRUPT)
 		return 0; /* lost: the new one comes unsigned */
@@ -365,7 +371,7 @@ static int old_key(sw_store *s, bool *signs, bool *seals, bool *first, sw_error 
 		              "name the trail's own key, or a file that does not exist yet, with "
 		              "SANDWITNESS_SEAL_KEY",
 		              "this key belongs to another trail");
-	*signs = code == 0 && is == KEY_REPLACED;
+	*signs = code == 0 && (is == KEY_REPLACED || is == KEY_NEWEST);
 	*first = code == 0 && is == KEY_FIRST;
 	if (code != 0 && err)
 		*err = e;
@@ -373,12 +379,16 @@ static int old_key(sw_store *s, bool *signs, bool *seals, bool *first, sw_error 
 }
 
 /* With the old key lost its public half still says whose prunings are to be believed. */
-static bool vouched(const sw_store *s, bool signs, uint8_t old_public[32])
+static int vouched(const sw_store *s, bool signs, uint8_t old_public[32], bool *yes, sw_error *err)
 {
-	char *pub_path = signs ? NULL : public_path(s->key_path);
-	bool yes = signs || (pub_path && parse_hex_file(pub_path, PUB_HEADER, old_public) == 0);
+	*yes = signs;
+	if (signs)
+		return 0;
+	char *pub_path = public_path(s->key_path);
+	int code = pub_path ? parse_hex_file(pub_path, PUB_HEADER, old_public) : SW_ENOMEM;
 	free(pub_path);
-	return yes;
+	*yes = code == 0;
+	return code == SW_ENOMEM ? sw_error_set(err, SW_ENOMEM, "out of memory") : 0;
 }
 
 static int change_key(sw_store *s, const char *next, bool *first, sw_error *err)
@@ -402,8 +412,11 @@ static int change_key(sw_store *s, const char *next, bool *first, sw_error *err)
 	if (code == 0)
 		code = st_key_announce(s, signs ? old_secret : NULL, old_public, err);
 	/* Whoever pins the new key must hear from it what was pruned under the old one. */
+	bool known = false;
 	if (code == 0)
-		code = vouched(s, signs, old_public) ? st_prune_again(s, old_public, err) : 0;
+		code = vouched(s, signs, old_public, &known, err);
+	if (code == 0 && known)
+		code = st_prune_again(s, old_public, err);
 	/* The new key answers for what is there at once: whoever pins it already finds it used. */
 	s->key_known = code == 0;
 	if (code == 0)

@@ -57,6 +57,10 @@ int st_sql_error(sw_store *s, int rc, const char *doing, sw_error *err)
 		ext = rc;
 	snprintf(why, sizeof why, "%s: %s (%d)", doing,
 	         s->db && ext != rc ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc), ext);
+	if (ext == SQLITE_CONSTRAINT_COMMITHOOK ||
+	    (s->db && rc == SQLITE_ERROR && s->writing && sqlite3_get_autocommit(s->db)))
+		return st_err(err, SW_EIO, s->path, why, "try again",
+		              "the transaction was given up, for want of memory or by the disk");
 	for (size_t i = 0; i < sizeof sql_errors / sizeof *sql_errors; i++) {
 		if (sql_errors[i].rc == (rc & 255)) {
 			return st_err(err, sql_errors[i].code, s->path, why, sql_errors[i].fix,
@@ -242,6 +246,7 @@ int st_begin(sw_store *s, sw_error *err)
 		else if (!q)
 			code = SW_EIO;
 	}
+	s->writing = code == 0;
 	if (code == 0)
 		code = st_head_load(s, &s->head, err);
 	if (code != 0)
@@ -283,7 +288,9 @@ int st_commit(sw_store *s, sw_error *err)
 		rc = SQLITE_CORRUPT;
 	if (rc == SQLITE_DONE) {
 		q = st_stmt(s, Q_COMMIT, err);
+		s->committing = true;
 		rc = q ? sqlite3_step(q) : sqlite3_errcode(s->db);
+		s->committing = false;
 		if (q)
 			sqlite3_reset(q);
 	}
@@ -295,6 +302,7 @@ int st_commit(sw_store *s, sw_error *err)
 		st_abort(s);
 		return code;
 	}
+	s->writing = false;
 	st_note_files(s);
 	code = st_check_file(s, true, err);
 	if (code == 0 && s->signed_seq)
@@ -310,6 +318,7 @@ int st_commit(sw_store *s, sw_error *err)
 void st_abort(sw_store *s)
 {
 	st_leave(s);
+	s->writing = false;
 	s->signed_seq = 0;
 	st_cache_clear(s);
 	st_lock_give(s->lock);
@@ -321,6 +330,11 @@ static int wal_hook(void *arg, sqlite3 *db, const char *name, int pages)
 	(void)name;
 	((sw_store *)arg)->wal_pages = pages;
 	return SQLITE_OK;
+}
+
+static int may_commit(void *arg)
+{
+	return !((sw_store *)arg)->committing;
 }
 
 static int int_pragma(sw_store *s, const char *sql, int *out, sw_error *err)
@@ -583,6 +597,8 @@ int sw_store_open(sw_store **out, const char *path, unsigned flags, const sw_sto
 		sw_store_close(s);
 		return code;
 	}
+	if (s->write)
+		sqlite3_commit_hook(s->db, may_commit, s);
 	st_note_files(s);
 	*out = s;
 	return 0;

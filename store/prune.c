@@ -282,7 +282,9 @@ static int compact(sw_store *s, sw_error *err)
 		return code;
 	/* VACUUM works through an attached file; nothing else may attach. */
 	sqlite3_limit(s->db, SQLITE_LIMIT_ATTACHED, 1);
+	s->committing = true;
 	code = st_exec(s, "VACUUM", err);
+	s->committing = false;
 	sqlite3_limit(s->db, SQLITE_LIMIT_ATTACHED, 0);
 	if (code == 0)
 		code = st_exec(s, "PRAGMA wal_checkpoint(TRUNCATE)", err);

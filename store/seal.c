@@ -40,7 +40,11 @@ static int seal_rows(sw_store *s, int64_t now, sw_error *err)
 	    [C_SEAL_KEY] = st_blob("", 0),
 	    [C_SEAL_SIG] = st_blob("", 0),
 	};
-	if (st_key_current(s, NULL) == 0) {
+	sw_error e;
+	code = st_key_current(s, &e);
+	if (code == SW_ENOMEM) /* that there is no key is another thing */
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	if (code == 0) {
 		code = st_uuid(s, uuid, err);
 		if (code != 0)
 			return code;

@@ -260,6 +260,10 @@ struct sw_store {
 	bool have_ino[3];
 	st_head head; /* within a transaction: as it will be */
 	int read_rc;  /* the first failure of st_row() since st_read_begin() */
+	/* Only st_commit() commits. Out of memory or after a failed read SQLite may roll a
+	 * transaction back by itself, and what came after would be committed row by row. */
+	bool committing;
+	bool writing; /* from st_begin() to its end */
 	int wal_pages;
 	int checkpoint_rc;
 	st_cached *cache;

@@ -1,4 +1,4 @@
-"""Memory fails once, or runs out, at one allocation after another in every verb that answers.
+"""Memory fails once, or runs out, at one allocation after another in every verb that answers or writes.
 
 With each of them the answer is the one that memory gives, or status 2 and an error that names
 memory: never half an answer with status 0, a false "changed", or a crash.
@@ -6,6 +6,7 @@ SW_NO_MEMORY_POINTS: at how many places for each verb.
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -74,12 +75,12 @@ def ok(good, name, detail=""):
     sys.stdout.flush()
 
 
-def starved(args, after, times):
+def starved(args, after, times, records=None):
     env = dict(os.environ, LD_PRELOAD=LIB, SW_NO_MEMORY=os.getcwd() + "/now", SW_NO_MEMORY_FORKS="1",
                SW_NO_MEMORY_AFTER=str(after))
     if times:
         env["SW_NO_MEMORY_TIMES"] = str(times)
-    with open("records" if "--batch" in args else os.devnull) as stdin:
+    with open(records or ("records" if "--batch" in args else os.devnull)) as stdin:
         p = subprocess.run([CLI] + args, env=env, stdin=stdin, capture_output=True, timeout=60)
     return p.returncode, CHANGES.sub(b"#", p.stdout), p.stderr
 
@@ -105,5 +106,52 @@ for name, args in VERBS:
                 bad.append((after, times, "an answer is missing", out[-120:]))
     ok(not bad, f"{name}: whole or an error", "\n".join(map(repr, bad)))
     ok(errors, f"{name}: there were errors")
+
+# What writes: whatever was told, the trail is as good as before, and a shorter way to it is in order.
+WRITERS = [
+    ("record with labels", ["record", "--db", "w.db"], "labelled"),
+    ("record until a segment is full", ["record", "--db", "w.db"], "many"),
+    ("seal", ["seal", "--db", "w.db"], None),
+    ("seal --rotate-key", ["seal", "--rotate-key", "--db", "w.db"], None),
+]
+with open("labelled", "w") as f:
+    f.write("".join(f'{{"id":"z{i}","backend":"bwrap","exit":0,"output":"","labels":{{"a":"{i}"}}}}\n' for i in range(3)))
+with open("many", "w") as f:
+    f.write("".join(f'{{"id":"m{i}","backend":"bwrap","exit":0,"output":"","session":"s{i % 7}"}}\n' for i in range(1100)))
+
+
+def fresh():
+    for f in os.listdir("."):
+        if f.startswith("w.db"):
+            os.remove(f)
+    for f in os.listdir("."):
+        if f.startswith("t.db"):
+            shutil.copy2(f, "w" + f[1:])
+
+
+for name, args, records in WRITERS:
+    def write(after, times):
+        fresh()
+        return starved(args, after, times, records)
+    whole = write(1 << 40, 0)
+    ok(whole[0] == 0, f"{name}: with memory", whole)
+    need = 1
+    while need < 1 << 22 and write(need, 0)[0] != 0:
+        need *= 2
+    bad = []
+    for times in (1, 0, 3):
+        for point in range(POINTS):
+            after = need * point // POINTS
+            status, out, err = write(after, times)
+            if status < 0 or b"GNU MP" in err:  # libgmp ends a program that has no memory
+                if b"GNU MP" not in err:
+                    bad.append((after, times, status, err[:200]))
+            elif status and b"memory" not in err + out:
+                bad.append((after, times, status, out[:100], err[:200]))
+            v = subprocess.run([CLI, "verify", "--db", "w.db"], capture_output=True)
+            listed = subprocess.run([CLI, "invocations", "--json", "--db", "w.db"], capture_output=True)
+            if v.returncode not in (0, 3) or listed.returncode:
+                bad.append((after, times, status, v.returncode, v.stdout[:300], listed.stderr[:100]))
+    ok(not bad, f"{name}: the trail stays intact", "\n".join(map(repr, bad)))
 print(f"1..{count}")
 sys.exit(1 if failed else 0)

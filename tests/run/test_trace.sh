@@ -348,6 +348,32 @@ fi
 traced -- "${box[@]}" python3 -c "import ctypes, sys; ctypes.CDLL(None).syscall(425, 1, 0); print(\"touch: cannot touch '$home/x': Read-only file system\"); sys.exit(1)"
 is "nor where calls can be made by io_uring" "${verdict%% *}" sandbox_denied
 
+# A filter that asks a tracer refuses where there is none; that somebody watches must not open it. Nor
+# may one of the command's own, which is newer and asks as ours does, speak for it.
+cat >"$ws/filter.py" <<'PY'
+import ctypes, os, struct, sys
+def rule(*i): return struct.pack("HBBI", *i)
+def program(data): return rule(0x20, 0, 0, 0) + rule(0x15, 0, 1, mkdir) + rule(6, 0, 0, 0x7ff00000 | data) + rule(6, 0, 0, 0x7fff0000)
+mkdir = {"x86_64": 83}.get(os.uname().machine, 34)
+if sys.argv[1] == "write":
+    sys.stdout.buffer.write(program(7))
+    sys.exit()
+if sys.argv[1] == "own":
+    libc = ctypes.CDLL(None)
+    code = ctypes.create_string_buffer(program(0x5357))
+    prog = struct.pack("HxxxxxxQ", 4, ctypes.addressof(code))
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, prog, 0, 0):
+        sys.exit(7)
+try:
+    os.mkdir(sys.argv[2])
+except OSError:
+    sys.exit(1)
+PY
+python3 "$ws/filter.py" write x >"$ws/filter.bpf"
+for how in plain own; do
+	traced -- bwrap --bind / / --dev /dev --unshare-all --die-with-parent --seccomp 8 python3 -S "$ws/filter.py" $how "$ws/made.$how" 8<"$ws/filter.bpf"
+	is "a filter that asks a tracer still refuses ($how)" "$status $(ls -d "$ws/made.$how" 2>/dev/null)" "1 "
+done
 # --- its rules
 traced -- "${box[@]}" sh -c "touch '$home/new' 2>/dev/null; exit 0"
 is "exit 0 stays ok, what was seen is an observation" "$verdict" "ok exit_code"
