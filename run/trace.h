@@ -97,6 +97,9 @@ typedef struct run_failed_call {
 /* Reads the paths or the address from the process. */
 void run_trace_read(run_failed_call *f);
 
+/* A text of the process's with its NUL, at most n bytes; false: none there, or longer. */
+bool run_trace_string(pid_t pid, uint64_t from, char *to, size_t n);
+
 /* An open() that only reads. */
 bool run_trace_reads(const run_failed_call *f);
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -242,9 +243,35 @@ static bool changes_mounts(int nr)
 	    ;
 }
 
+/* The kernel asks for the privilege first: with it the call would fail by what it asks for. */
+static bool mounts_unknown_type(const run_failed_call *f)
+{
+	enum {
+		OTHER = MS_BIND | MS_MOVE | MS_REMOUNT | MS_SHARED | MS_PRIVATE | MS_SLAVE |
+		        MS_UNBINDABLE
+	};
+	char type[64], line[128], known[64];
+	if (f->call->nr != SYS_mount || (f->args[3] & OTHER) ||
+	    !run_trace_string(f->pid, f->args[2], type, sizeof type))
+		return false;
+	FILE *all = fopen("/proc/filesystems", "re");
+	bool found = !all;
+	while (all && !found && fgets(line, sizeof line, all))
+		found = sscanf(line, "nodev %63s", known) == 1 || sscanf(line, " %63s", known) == 1
+		            ? !strcmp(known, type)
+		            : false;
+	if (all)
+		fclose(all);
+	return !found; /* or a module's that is not loaded yet */
+}
+
 static run_outside privilege_outside(const run_failed_call *f)
 {
 	const run_call *c = f->call;
+	if ((c->nr == SYS_sethostname || c->nr == SYS_setdomainname) && f->args[1] > HOST_NAME_MAX)
+		return OUTSIDE_REFUSED;
+	if (mounts_unknown_type(f))
+		return OUTSIDE_UNKNOWN;
 	if (f->error == EINVAL) {
 		run_outside out = id_outside(f);
 		if (out != OUTSIDE_ALLOWED)

@@ -34,7 +34,7 @@ static size_t read_memory(pid_t pid, uint64_t from, void *to, size_t n)
 	return got;
 }
 
-static bool read_string(pid_t pid, uint64_t from, char *to, size_t n)
+bool run_trace_string(pid_t pid, uint64_t from, char *to, size_t n)
 {
 	size_t got = read_memory(pid, from, to, n - 1);
 	to[got] = '\0';
@@ -73,7 +73,8 @@ static void absolute(run_failed_call *f, int dirfd, int path, char *out, size_t 
 	char name[PATH_MAX] = "", start[PATH_MAX];
 	int64_t at = dirfd >= 0 ? (int32_t)f->args[dirfd] : AT_FDCWD;
 	out[0] = '\0';
-	if (path >= 0 && f->args[path] && !read_string(f->pid, f->args[path], name, sizeof name))
+	if (path >= 0 && f->args[path] &&
+	    !run_trace_string(f->pid, f->args[path], name, sizeof name))
 		return;
 	f->dotted |= ends_in_dots(name);
 	if (name[0] == '/') {

@@ -242,6 +242,8 @@ fails(bpf, 2, struct.pack('IxxxxQQQ', m, k, k, 0))"
 	named "a device in a folder just made" EPERM "$ws/dev/null" \
 		"os.mkdir('dev'); fails(os.mknod, '$ws/dev/null', stat.S_IFCHR | 0o666, os.makedev(1, 3))"
 	named "a mount" EPERM mount "fails(lambda: call(libc.mount(b'x', b'/mnt', b'tmpfs', 0, None)))"
+	innocent "a mount of a type that the host does not know" EPERM "fails(lambda: call(libc.mount(b'x', b'/mnt', b'nosuchfs', 0, None)))"
+	innocent "a host's name that is too long" EPERM "fails(lambda: call(libc.sethostname(b'x' * 90, 90)))"
 	box=(-- bwrap --bind / / --dev /dev --unshare-user --uid 0 --gid 0 --cap-add ALL --die-with-parent --)
 	named "a user that the namespace does not know" EINVAL setuid "fails(lambda: call(libc.setuid(5)))"
 	named "an owner that it does not know" EINVAL "$ws/own2" "open('own2', 'w'); fails(os.chown, '$ws/own2', 5, 5)"
