@@ -275,6 +275,9 @@ static void give_away(cf_build *b, const cf_builder *with, const char *path)
 	    (host && host->uid == 0 && shows_secret(path, with->base_mounts)))
 		b->gives_away |= SW_G(FS_READ);
 	b->gives_away |= sw_place_loses(path);
+	/* /proc/PID/root leads out where the command has no user namespace of its own */
+	if (with->client && (sw_path_covers("/proc", path) || sw_path_covers(path, "/proc")))
+		b->gives_away |= SW_G(FS_WRITE) | SW_G(FS_READ);
 }
 
 static int gather_mounts(cf_build *b, const cf_builder *with)

@@ -166,6 +166,11 @@ void dv_read_engine(dv *d, size_t at)
 	bool mapped = e.podman && d->opts->uid > 0 && !d->elsewhere;
 	d->reads_all = !mapped && !(e.plain_user && !e.remapped && !e.groups && e.no_new_privs);
 	dv_mounts_judge(d);
+	/* Podman's containers of one plain user share a user namespace: they reach each other. */
+	if (dv_shows_proc(d))
+		dv_lose(
+		    d, SW_G(FS_WRITE) | SW_G(FS_READ),
+		    "/proc of the host: /proc/PID/root of a process of the same user leads out");
 	dv_descriptors_judge(d, 3);
 	judge(&e);
 }

@@ -419,7 +419,8 @@ static void judge_places(dv *d, const dv_mount *m)
 	const sw_place *in = sw_place_of(m->source, SW_PLACE_SOCKET),
 	               *shared = sw_place_of(m->source, SW_PLACE_SHARED);
 	uint32_t loses = (in ? in->loses : 0) | (shared ? shared->loses : 0);
-	if (sw_place_socket_name(m->source))
+	/* a link of /proc may be any folder, / too */
+	if (sw_place_socket_name(m->source) || sw_path_proc_link(m->source))
 		loses |= DV_ESCAPE;
 	if (!loses && shares_sockets(d, m->source))
 		loses = DV_ESCAPE;

@@ -76,8 +76,7 @@ static bool covers_any(const char *path, const char *const *list, size_t n)
 
 #define LIST_N(a) (a), sizeof(a) / sizeof(*(a))
 
-/* Links of the kernel that leave any root: /proc/PID/root, /proc/PID/cwd, /proc/PID/fd. */
-static bool proc_link(const char *path)
+bool sw_path_proc_link(const char *path)
 {
 	if (strncmp(path, "/proc/", 6) != 0)
 		return false;
@@ -154,7 +153,7 @@ bool sw_path_private(const char *path, const char *home)
 	static const char *const files[] = {"/etc/shadow", "/etc/gshadow", "/etc/ssl/private",
 	                                    "/etc/shadow-", "/etc/gshadow-"};
 	if (covers_any(path, LIST_N(roots)) ||
-	    (home && *home == '/' && sw_path_covers(path, home)) || proc_link(path))
+	    (home && *home == '/' && sw_path_covers(path, home)) || sw_path_proc_link(path))
 		return true;
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
 		if (!strcmp(path, files[i]))

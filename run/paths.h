@@ -30,6 +30,8 @@ size_t sw_path_depth(const char *path);
  * /proc that lead out of any root.
  */
 bool sw_path_private(const char *path, const char *home);
+/* Links of the kernel that leave any root: /proc/PID/root, /proc/PID/cwd, /proc/PID/fd. */
+bool sw_path_proc_link(const char *path);
 /* True where writing there changes the system or other users: "/", /etc, /usr, /home, ... */
 bool sw_path_system(const char *path, const char *home);
 

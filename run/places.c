@@ -187,7 +187,7 @@ uint32_t sw_place_loses(const char *path)
 	const sw_place *in = sw_place_of(path, SW_PLACE_SOCKET),
 	               *shared = sw_place_of(path, SW_PLACE_SHARED);
 	uint32_t loses = (in ? in->loses : 0) | (shared ? shared->loses : 0);
-	if (sw_place_socket_name(path))
+	if (sw_place_socket_name(path) || sw_path_proc_link(path))
 		loses |= OUT;
 	path = sw_place_alias(path, alias, sizeof(alias));
 	for (size_t i = 0; i < sw_places_n; i++) {

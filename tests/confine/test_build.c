@@ -399,7 +399,8 @@ static void read_back(void **state)
 	(void)state;
 	static const char *const backends[] = {"bwrap", "docker", "podman", "landlock"};
 	static const char *const readable[] = {"/opt/tool", "/home/u/.ssh",     "/",
-	                                       "/data/r",   "/run/docker.sock", "/run"};
+	                                       "/data/r",   "/run/docker.sock", "/run",
+	                                       "/proc",     "/proc/1/root"};
 	static const char *const writable[] = {"/data/w", "/ws/p/sub", "/srv/w"};
 	const char *granted[5] = {"/ws/p", "/tmp"};
 	for (int i = 0; i < 2000; i++) {
@@ -411,7 +412,7 @@ static void read_back(void **state)
 		if (random_number() % 4 == 0)
 			p.workspace = "/home/u";
 		for (p.n_readable = 0; p.n_readable < 2 && random_number() & 1; p.n_readable++)
-			r[p.n_readable] = readable[random_number() % 6];
+			r[p.n_readable] = readable[random_number() % 8];
 		for (p.n_writable = 0;
 		     p.mode != SW_MODE_READ_ONLY && p.n_writable < 2 && random_number() & 1;
 		     p.n_writable++)

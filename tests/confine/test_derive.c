@@ -87,6 +87,7 @@ static void check(const row *rows, size_t n, const sw_derive_options *o)
 
 #define BASE "bwrap --unshare-all --die-with-parent --clearenv --cap-drop ALL "
 #define RUN "docker run --rm --network none "
+#define PLAIN "--user 1000:1000 --security-opt no-new-privileges "
 /* the whole host, without its daemons' sockets and its shared memory */
 #define HOST BASE "--ro-bind / / --tmpfs /run --tmpfs /var --dev /dev "
 
@@ -136,7 +137,7 @@ static void bwrap_writes(void **state)
 	    {BASE "--bind /w/../etc /x sh", "", "fs_write"},
 	    {BASE "--bind //etc/. /x sh", "", "fs_write"},
 	    {BASE "--bind ../etc /x sh", "", "fs_write"},
-	    {BASE "--bind /proc/self/root /x sh", "", "fs_write,fs_read"},
+	    {BASE "--bind /proc/self/root /x sh", "env", "fs_write,fs_read,network,pid,ipc"},
 	    {BASE "--bind /proc/1/cwd/x /x sh", "", "fs_write"},
 	    {BASE "--overlay / /w/ws /x sh", "", "fs_write"},
 	    {BASE "--dev-bind /dev /dev sh", "", "fs_write,fs_read,ipc"},
@@ -681,8 +682,28 @@ static void container_mounts(void **state)
 	    {RUN "-v /:/a/b -v x:/a debian", "", "fs_write"},
 	    {RUN "--use-api-socket debian", "", "fs_write,network"},
 	    {RUN "-v ../etc:/x debian", "", "fs_write"},
+	    /* a process of the same user is a way out of the host's /proc */
+	    {RUN PLAIN "-v /proc:/host:ro debian", "network,pid", "fs_write,fs_read"},
+	    {RUN PLAIN "--mount type=bind,src=/proc,dst=/h,ro debian", "network",
+	     "fs_write,fs_read"},
+	    {RUN PLAIN "-v /proc/7:/h:ro debian", "network", "fs_write,fs_read"},
+	    {RUN "-v /proc:/host:ro debian", "network", "fs_write,fs_read"},
+	    {"podman run --network none -v /proc:/host:O debian sh", "network", "fs_write,fs_read"},
+	    /* and its links are any folder, with the sockets in it */
+	    {RUN PLAIN "-v /proc/1/root:/h:ro debian", "env", "fs_write,fs_read,network,pid,ipc"},
+	    {RUN PLAIN "--mount type=bind,src=/proc/1/cwd,dst=/h,ro debian", "env",
+	     "fs_write,fs_read,network,pid,ipc"},
+	    {RUN PLAIN "-v /usr:/host:ro debian", "fs_write,fs_read", ""},
 	};
 	check(rows, sizeof(rows) / sizeof(*rows), &user);
+	const row as_root[] = {
+	    {"podman run --network none -v /proc:/host:ro debian sh", "network",
+	     "fs_write,fs_read"},
+	    {"podman run --network none --userns auto -v /proc:/host:ro debian sh", "network",
+	     "fs_write,fs_read"},
+	    {"podman run --network none -v /usr:/host:ro debian sh", "fs_write,fs_read", ""},
+	};
+	check(as_root, sizeof(as_root) / sizeof(*as_root), &root);
 }
 
 static void not_to_be_judged(void **state)
