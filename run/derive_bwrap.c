@@ -11,6 +11,7 @@ typedef struct bw {
 	dv *d;
 	bool user, net, pid, ipc, clearenv, seccomp, die, drop_all, own_uid, proc;
 	bool add_caps; /* capabilities that undo mounts, or that are not known */
+	bool joined;   /* a user namespace that others may be in */
 } bw;
 
 typedef void (*bw_handler)(bw *b, char *const *v);
@@ -39,6 +40,7 @@ SWITCH(ipc, ipc)
 SWITCH(clear, clearenv)
 SWITCH(filter, seccomp)
 SWITCH(die, die)
+SWITCH(join_user, joined)
 
 static void new_session(bw *b, char *const *v)
 {
@@ -128,6 +130,8 @@ static const struct {
     {"--share-net", share_net},
     {"--unshare-user", user},
     {"--unshare-user-try", user},
+    {"--userns", join_user},
+    {"--userns2", join_user},
     {"--new-session", new_session},
     {"--symlink", link_made},
     {"--unshare-net", net},
@@ -208,10 +212,12 @@ static void capabilities(bw *b)
 		        "sandbox writable");
 	/* /proc/PID/root of a process of the same user leads out, unless it is of another user
 	 * namespace. One is implied for a plain user where bwrap is not set-uid. */
-	bool same_ns = !userns && (d->opts->uid == 0 || d->opts->setid_runner);
+	bool same_ns = b->joined || (!userns && (d->opts->uid == 0 || d->opts->setid_runner));
 	if (same_ns && ((b->proc && !b->pid) || dv_shows_proc(d)))
 		dv_lose(d, SW_G(FS_WRITE) | SW_G(FS_READ),
-		        "no --unshare-user: the host's processes in /proc lead out of the sandbox");
+		        "%s: the host's processes in /proc lead out of the sandbox",
+		        b->joined ? "--userns: others may be in that namespace"
+		                  : "no --unshare-user");
 }
 
 static void judge(bw *b)

@@ -205,6 +205,18 @@ static void bwrap_reads(void **state)
 	    {BASE "--ro-bind /var/run/docker.sock /d sh", "", "fs_write,fs_read,network"},
 	};
 	check(rows, sizeof(rows) / sizeof(*rows), &user);
+	/* a user namespace by descriptor may hold the host's processes as well */
+	const row joined[] = {
+	    {BASE "--ro-bind /usr /usr --ro-bind /proc /p sh", "fs_write,fs_read", ""},
+	    {"bwrap --userns 5 --ro-bind /usr /usr --ro-bind /proc /p sh", "", "fs_write,fs_read"},
+	    {"bwrap --unshare-net --userns 5 --ro-bind /usr /usr --proc /proc sh", "network",
+	     "fs_write,fs_read"},
+	    {BASE "--userns2 5 --ro-bind /usr /usr --ro-bind /proc /p sh", "network",
+	     "fs_write,fs_read"},
+	    {"bwrap --unshare-pid --userns 5 --ro-bind /usr /usr --proc /proc sh",
+	     "fs_write,fs_read", ""},
+	};
+	check(joined, sizeof(joined) / sizeof(*joined), &user);
 	/* root reads every home */
 	const row as_root[] = {
 	    {HOST "--tmpfs /root sh", "fs_write", "fs_read"},
@@ -595,6 +607,9 @@ static void containers(void **state)
 	    {RUN "--security-opt seccomp=unconfined debian", "fs_write", "syscalls"},
 	    {RUN "--security-opt=seccomp:unconfined debian", "", "syscalls"},
 	    {RUN "--security-opt seccomp=/x.json debian", "", "syscalls"},
+	    {RUN "--security-opt seccomp=builtin debian", "syscalls", ""},
+	    {"podman run --network none --security-opt seccomp=builtin debian sh", "fs_write",
+	     "syscalls"},
 	    {RUN "--security-opt no-new-privileges debian", "syscalls", ""},
 	    {RUN "--security-opt systempaths=unconfined debian", "", "fs_write"},
 	    {RUN "--cap-add ALL debian", "", "fs_write,syscalls"},
