@@ -112,20 +112,51 @@ static void judge(eng *e)
 		dv_lose(d, SW_G(TREE_KILL), "--detach: nobody waits for the container");
 }
 
-/* podman knows it by the command's name. */
-static bool starts_systemd(const dv *d, size_t at)
+/* As podman tells a systemd by its name; a bare "init" counts as well. */
+static bool names_systemd(const char *program)
 {
-	static const char *const names[] = {"init",
-	                                    "systemd",
-	                                    "/sbin/init",
-	                                    "/usr/sbin/init",
-	                                    "/usr/local/sbin/init",
-	                                    "/usr/lib/systemd/systemd",
-	                                    "/lib/systemd/systemd"};
-	for (size_t i = 0; at < d->argc && i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(d->argv[at], names[i]))
+	static const char *const inits[] = {"init", "/sbin/init", "/usr/sbin/init",
+	                                    "/usr/local/sbin/init"};
+	for (size_t i = 0; i < sizeof(inits) / sizeof(*inits); i++)
+		if (!strcmp(program, inits[i]))
 			return true;
-	return false;
+	size_t end = strlen(program), begin;
+	while (end && program[end - 1] == '/')
+		end--;
+	for (begin = end; begin && program[begin - 1] != '/';)
+		begin--;
+	return end - begin == 7 && !strncmp(program + begin, "systemd", 7);
+}
+
+/* What the container starts, and whether podman takes it for a systemd. */
+static void systemd_judge(const eng *e, size_t command)
+{
+	static const uint32_t loses = SW_G(FS_WRITE) | SW_G(RESOURCES);
+	dv *d = e->d;
+	const char *entry = e->entrypoint ? e->entrypoint : "", *first[3];
+	size_t n = 0;
+	if (!e->podman || e->no_systemd)
+		return;
+	const char *json = entry + strspn(entry, " \t\r\n");
+	if (*json == '[' || !strncmp(json, "null", 4)) {
+		dv_lose(d, loses,
+		        "--entrypoint %.60s: podman gives a systemd its control groups to write: "
+		        "--systemd=false",
+		        entry);
+		return;
+	}
+	if (*entry)
+		first[n++] = entry;
+	for (size_t i = command; n < 3 && i < d->argc; i++)
+		first[n++] = d->argv[i];
+	bool shell = n > 2 && !strcmp(first[0], "/bin/sh") && !strcmp(first[1], "-c");
+	if (!n && !e->rootfs)
+		dv_lose(d, loses,
+		        "no command: the image's may be a systemd, which podman gives its control "
+		        "groups to write: --systemd=false");
+	else if (n && names_systemd(first[shell ? 2 : 0]))
+		dv_lose(d, loses,
+		        "podman gives a systemd its control groups to write: --systemd=false");
 }
 
 void dv_read_engine(dv *d, size_t at)
@@ -153,9 +184,7 @@ void dv_read_engine(dv *d, size_t at)
 	if (e.rootfs)
 		dv_engine_rootfs(d, d->argv[i], e.read_only);
 	d->out->command = i + 1 < d->argc ? i + 1 : d->argc;
-	if (e.podman && !e.no_systemd && starts_systemd(d, i + 1))
-		dv_lose(d, SW_G(FS_WRITE) | SW_G(RESOURCES),
-		        "podman gives a systemd its control groups to write: --systemd=false");
+	systemd_judge(&e, i + 1);
 	if (e.workdir && !(d->out->cwd = strdup(e.workdir)))
 		dv_unknown(d, "out of memory");
 	/*

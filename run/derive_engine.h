@@ -13,7 +13,7 @@ typedef struct eng {
 	bool remapped;   /* a number inside can be any outside */
 	bool no_systemd; /* --systemd=false */
 	bool groups;     /* or capabilities: more rights than those of the user */
-	const char *workdir;
+	const char *workdir, *entrypoint;
 } eng;
 
 typedef enum { V_SWITCH, V_VALUE } eng_arity;

@@ -143,6 +143,10 @@ static void workdir(eng *e, const char *v)
 {
 	e->workdir = v;
 }
+static void entrypoint(eng *e, const char *v)
+{
+	e->entrypoint = v;
+}
 static void volumes_from(eng *e, const char *v)
 {
 	dv_unknown(e->d, "--volumes-from %.100s: what it shows is not known", v);
@@ -424,7 +428,7 @@ static const eng_option run_options[] = {
     V("dns-option"),
     V("dns-search"),
     V("domainname"),
-    V("entrypoint"),
+    {"entrypoint", 0, V_VALUE, entrypoint},
     {"env-file", 0, V_VALUE, env_file},
     V("env-merge"),
     V("expose"),
