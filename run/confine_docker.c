@@ -52,6 +52,8 @@ static void container(cf_build *b, const char *program, bool podman)
 	/* --pull never: no network and no progress bars in the command's output */
 	cf_adds(a, "run", "--rm", "--interactive", "--pull", "never", "--cap-drop", "ALL",
 	        "--security-opt", "no-new-privileges", NULL);
+	if (podman) /* the image may start one, which gets its control groups to write */
+		cf_add(a, "--systemd=false");
 	if (podman && uid != 0)
 		cf_adds(a, "--userns", "keep-id", NULL);
 	cf_add(a, "--user");

@@ -196,6 +196,8 @@ static void docker_flags(void **state)
 		HAS(c, "--pull", "never", NULL);
 		HAS(c, "--mount", "type=bind,source=/ws/p,target=/ws/p", NULL);
 		HAS(c, "--entrypoint", "", SW_CONFINE_IMAGE);
+		/* whatever the command is called */
+		assert_int_equal(at(c, "--systemd=false", NULL, NULL) >= 0, i == 1);
 		sw_confined_free(c);
 	}
 	const char *odd[] = {"/data/a,b\"c"};
