@@ -327,12 +327,16 @@ void run_host_look(run_host *h, const run_cli_options *o, char *const *argv)
 		snprintf(h->cwd, sizeof h->cwd, "%s", at);
 	struct passwd pw, *found = NULL;
 	char buf[65536];
-	if (!getpwuid_r(getuid(), &pw, buf, sizeof buf, &found) && found && pw.pw_dir)
-		snprintf(h->home, sizeof h->home, "%s", pw.pw_dir);
+	if (!getpwuid_r(getuid(), &pw, buf, sizeof buf, &found) && found) {
+		snprintf(h->home, sizeof h->home, "%s", pw.pw_dir ? pw.pw_dir : "");
+		if (strlen(pw.pw_name) < sizeof h->user)
+			strcpy(h->user, pw.pw_name);
+	}
 	h->d = (sw_derive_options){.backend = o->backend,
 	                           .cwd = h->cwd[0] ? h->cwd : NULL,
 	                           .home = h->home[0] ? h->home : NULL,
 	                           .env_home = getenv("HOME"),
+	                           .user = h->user[0] ? h->user : NULL,
 	                           .uid = (long)geteuid(),
 	                           .engine_elsewhere = engine_elsewhere(),
 	                           .supervised = true,

@@ -8,7 +8,7 @@
 #define RUN_HOST_MOUNTED_MAX 4096
 
 typedef struct run_host {
-	char cwd[4096], home[4096];
+	char cwd[4096], home[4096], user[256];
 	sw_derive_fd fds[RUN_HOST_FDS_MAX];
 	char *paths[RUN_HOST_FDS_MAX];
 	size_t n_fds;

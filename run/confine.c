@@ -272,6 +272,7 @@ static void give_away(cf_build *b, const cf_builder *with, const char *path)
 	const sw_confine_host *host = b->policy->host;
 	if (sw_path_private(path, host ? host->home : NULL) ||
 	    (host && host->env_home && sw_path_private(path, host->env_home)) ||
+	    sw_place_shows_user(path, host && host->uid && !with->client ? host->user : NULL) ||
 	    (host && host->uid == 0 && shows_secret(path, with->base_mounts)))
 		b->gives_away |= SW_G(FS_READ);
 	b->gives_away |= sw_place_loses(path);

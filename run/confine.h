@@ -38,6 +38,7 @@ typedef struct sw_confine_host {
 	size_t n_masks;
 	char *home;     /* the real home of this user; NULL: none */
 	char *env_home; /* $HOME, where it is another one; NULL: the same */
+	char *user;     /* the account's name; NULL: none */
 	long uid, gid;
 } sw_confine_host;
 int sw_confine_host_read(sw_confine_host *out, sw_error *err);

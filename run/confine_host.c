@@ -53,6 +53,8 @@ int sw_confine_host_read(sw_confine_host *out, sw_error *err)
 	char buf[4096], *home = NULL, real[SW_PATH_MAX];
 	if (!getpwuid_r(geteuid(), &pw, buf, sizeof(buf), &found) && found)
 		home = found->pw_dir;
+	if (found && !(out->user = strdup(found->pw_name)))
+		masks.error = SW_ENOMEM;
 	/* accounts of services name a home that is not there: then $HOME is what there is */
 	const char *const homes[] = {home, getenv("HOME")};
 	for (size_t i = 0; i < 2 && !out->home; i++)
@@ -74,7 +76,8 @@ int sw_confine_host_read(sw_confine_host *out, sw_error *err)
 		cf_clear(&masks);
 		free(out->home);
 		free(out->env_home);
-		out->home = out->env_home = NULL;
+		free(out->user);
+		out->home = out->env_home = out->user = NULL;
 		return sw_error_set(err, SW_ENOMEM, "out of memory");
 	}
 	out->masks = masks.v;
@@ -87,5 +90,6 @@ void sw_confine_host_free(sw_confine_host *h)
 	sw_argv_free(h->masks);
 	free(h->home);
 	free(h->env_home);
+	free(h->user);
 	*h = (sw_confine_host){0};
 }

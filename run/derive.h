@@ -42,6 +42,7 @@ typedef struct sw_derive_options {
 	const char *cwd;      /* for relative paths; NULL: they make the basis UNKNOWN */
 	const char *home;     /* the account's home; NULL: /home and /root stand for it */
 	const char *env_home; /* $HOME, where it may be another; private too */
+	const char *user;     /* the account's name; NULL: any, in /var/mail and the like */
 	/* What may be written on purpose. NULL: not stated; then a bind of a folder that is
 	 * nobody's workspace (/, /etc, /usr, a whole home, ...) loses fs_write. */
 	const char *const *writable;

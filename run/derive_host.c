@@ -302,6 +302,33 @@ static bool shows_private(const dv *d, const roots *r, const dv_mount *m, const 
 	return !holds && private_by_name(r, m->source);
 }
 
+/* Whose: root's is everybody's, and a container's user may be any. */
+static const char *user_of(const dv *d)
+{
+	return d->reads_all || d->engine ? NULL : d->opts->user;
+}
+
+/* Mail and disks of this user. */
+static bool shows_users(const dv *d, const dv_mount *m, char *what, size_t n)
+{
+	const char *user = user_of(d);
+	snprintf(what, n, "%s", m->source);
+	if (sw_place_of_user(m->source, user))
+		return true;
+	for (size_t i = 0; i < sw_places_users_n; i++) {
+		const sw_place_users *p = &sw_places_users[i];
+		char real[SW_PATH_MAX];
+		snprintf(what, n, "%s%s%s", p->path, user ? "/" : "", user ? user : "");
+		/* few have disks: from above they count where they are seen */
+		bool counts =
+		    !p->disks || (user && d->opts->resolve) || !strcmp(m->source, p->path);
+		if (counts && sw_path_covers(m->source, what) && !absent(d, what) &&
+		    (!follow(d, what, real, sizeof(real)) || shows(d, m, real)))
+			return true;
+	}
+	return false;
+}
+
 /* What only root can read: of / nobody can say what all of it is. */
 static const char *shows_secret(const dv *d, const dv_mount *m)
 {
@@ -450,12 +477,14 @@ void dv_mounts_judge(dv *d)
 	for (size_t i = 0; i < d->n_mounts; i++) {
 		const dv_mount *m = &d->mounts[i];
 		const char *what = NULL;
+		char of_user[SW_PATH_MAX];
 		if (!m->source || covered(d, m, m->target))
 			continue;
 		if (m->kind == DV_RW || m->kind == DV_DEVICES)
 			judge_write(d, r, m);
 		if (shows_private(d, r, m, &what) ||
-		    (d->reads_all && (what = shows_secret(d, m)) != NULL))
+		    (d->reads_all && (what = shows_secret(d, m)) != NULL) ||
+		    (shows_users(d, m, of_user, sizeof(of_user)) && (what = of_user)))
 			dv_lose(d, SW_G(FS_READ), "%.80s of the host can be read on %.60s", what,
 			        m->target);
 		judge_places(d, m);
@@ -520,7 +549,8 @@ static void judge_file(dv *d, const roots *r, const sw_derive_fd *f)
 	if (f->writable && away)
 		dv_lose(d, SW_G(FS_WRITE), "descriptor %d: %.100s can be opened for writing", f->fd,
 		        f->path);
-	if (private_by_name(r, f->path) || (d->reads_all && sw_place_of(f->path, SW_PLACE_SECRET)))
+	if (private_by_name(r, f->path) || sw_place_of_user(f->path, user_of(d)) ||
+	    (d->reads_all && sw_place_of(f->path, SW_PLACE_SECRET)))
 		dv_lose(d, SW_G(FS_READ), "descriptor %d is %.100s", f->fd, f->path);
 }
 

@@ -111,6 +111,7 @@ const sw_place sw_places[] = {
     /* Root: every file of a service, and these of the system. */
     {"/media", SW_PLACE_SECRET, READ, false, true, false},
     {"/mnt", SW_PLACE_SECRET, READ, false, true, false},
+    {"/run/media", SW_PLACE_SECRET, READ, false, true, false},
     {"/srv", SW_PLACE_SECRET, READ, false, true, false},
     {"/var/tmp", SW_PLACE_SECRET, READ, false, true, false},
     SECRET("/boot"),
@@ -158,6 +159,40 @@ const sw_place sw_places[] = {
     SECRET("/etc/wpa_supplicant"),
 };
 const size_t sw_places_n = sizeof(sw_places) / sizeof(*sw_places);
+
+const sw_place_users sw_places_users[] = {
+    {"/var/mail", false}, {"/var/spool/mail", false}, {"/media", true}, {"/run/media", true}};
+const size_t sw_places_users_n = sizeof(sw_places_users) / sizeof(*sw_places_users);
+
+bool sw_place_of_user(const char *path, const char *user)
+{
+	char alias[SW_PATH_MAX];
+	path = sw_place_alias(path, alias, sizeof(alias));
+	for (size_t i = 0; i < sw_places_users_n; i++) {
+		const sw_place_users *p = &sw_places_users[i];
+		if (!sw_path_covers(p->path, path) || !path[strlen(p->path)])
+			continue;
+		const char *name = path + strlen(p->path) + 1;
+		size_t n = strcspn(name, "/");
+		bool his = !user || (strlen(user) == n && !strncmp(user, name, n));
+		if (his && !(p->disks && name[n]))
+			return true;
+	}
+	return false;
+}
+
+bool sw_place_shows_user(const char *path, const char *user)
+{
+	char alias[SW_PATH_MAX];
+	if (sw_place_of_user(path, user))
+		return true;
+	path = sw_place_alias(path, alias, sizeof(alias));
+	for (size_t i = 0; i < sw_places_users_n; i++)
+		if (sw_places_users[i].disks ? !strcmp(path, sw_places_users[i].path)
+		                             : sw_path_covers(path, sw_places_users[i].path))
+			return true;
+	return false;
+}
 
 const char *sw_place_alias(const char *path, char *out, size_t n)
 {

@@ -33,6 +33,18 @@ typedef struct sw_place {
 extern const sw_place sw_places[];
 extern const size_t sw_places_n;
 
+/* Folders with an entry for each user, which nobody else but root can read. */
+typedef struct sw_place_users {
+	const char *path;
+	bool disks; /* what lies in an entry are whole disks: a named one is granted */
+} sw_place_users;
+extern const sw_place_users sw_places_users[];
+extern const size_t sw_places_users_n;
+/* `path` is such an entry of this user (NULL: of anybody), or lies in it; a disk does not. */
+bool sw_place_of_user(const char *path, const char *user);
+/* By text: an entry of this user is seen in `path`. Disks count in the folder itself only. */
+bool sw_place_shows_user(const char *path, const char *user);
+
 /* /var/run is /run on every system of today. */
 const char *sw_place_alias(const char *path, char *out, size_t n);
 /* The innermost place of this kind that `path` is or lies in; NULL: none. */

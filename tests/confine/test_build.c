@@ -24,7 +24,7 @@ static uint32_t random_number(void)
 
 static char *masks[] = {"/etc/shadow", "/etc/ssl/private/", NULL};
 static sw_confine_host host = {
-    .masks = masks, .n_masks = 2, .home = "/home/u", .uid = 1000, .gid = 100};
+    .masks = masks, .n_masks = 2, .home = "/home/u", .user = "u", .uid = 1000, .gid = 100};
 
 static sw_confine_policy policy(void)
 {
@@ -377,6 +377,10 @@ static void grants_cost(void **state)
 	             {"/other/.ssh", 1000, SW_G(FS_WRITE) | SW_G(NETWORK)},
 	             {"/var/log", 1000, SW_G(FS_WRITE) | SW_G(FS_READ) | SW_G(NETWORK)},
 	             {"/var/log", 0, SW_G(FS_WRITE) | SW_G(NETWORK)},
+	             {"/var/mail/u", 1000, SW_G(FS_WRITE) | SW_G(NETWORK)},
+	             {"/media/u", 1000, SW_G(FS_WRITE) | SW_G(NETWORK)},
+	             {"/media/v", 1000, SW_G(FS_WRITE) | SW_G(FS_READ) | SW_G(NETWORK)},
+	             {"/media/v", 0, SW_G(FS_WRITE) | SW_G(NETWORK)},
 	             {"/etc/ssl/private/k", 0, SW_G(FS_WRITE) | SW_G(NETWORK)}};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		sw_confine_policy p = policy();
@@ -400,9 +404,11 @@ static void read_back(void **state)
 {
 	(void)state;
 	static const char *const backends[] = {"bwrap", "docker", "podman", "landlock"};
-	static const char *const readable[] = {"/opt/tool", "/home/u/.ssh",     "/",
-	                                       "/data/r",   "/run/docker.sock", "/run",
-	                                       "/proc",     "/proc/1/root"};
+	static const char *const readable[] = {"/opt/tool",  "/home/u/.ssh",     "/",
+	                                       "/data/r",    "/run/docker.sock", "/run",
+	                                       "/proc",      "/proc/1/root",     "/var/mail/u",
+	                                       "/var/spool", "/media/u",         "/media/v",
+	                                       "/media"};
 	static const char *const writable[] = {"/data/w", "/ws/p/sub", "/srv/w"};
 	const char *granted[5] = {"/ws/p", "/tmp"};
 	for (int i = 0; i < 2000; i++) {
@@ -414,7 +420,7 @@ static void read_back(void **state)
 		if (random_number() % 4 == 0)
 			p.workspace = "/home/u";
 		for (p.n_readable = 0; p.n_readable < 2 && random_number() & 1; p.n_readable++)
-			r[p.n_readable] = readable[random_number() % 8];
+			r[p.n_readable] = readable[random_number() % 12];
 		for (p.n_writable = 0;
 		     p.mode != SW_MODE_READ_ONLY && p.n_writable < 2 && random_number() & 1;
 		     p.n_writable++)
@@ -436,6 +442,7 @@ static void read_back(void **state)
 		sw_derive_options o = {.backend = backend,
 		                       .cwd = "/ws/p",
 		                       .home = "/home/u",
+		                       .user = "u",
 		                       .uid = 1000,
 		                       .writable = granted,
 		                       .n_writable = n};

@@ -474,6 +474,95 @@ static bool a_tree(void *ctx, const char *path, char *out, size_t n)
 	return false;
 }
 
+/* A host where u has mail and a disk, and v a disk. */
+static bool u_has_mail(void *ctx, const char *path, char *out, size_t n)
+{
+	(void)ctx;
+	static const char *const tree[] = {
+	    "/",      "/var",     "/var/mail",     "/var/mail/u", "/home", "/home/u",
+	    "/media", "/media/u", "/media/u/disk", "/media/v",    "/w"};
+	const char *mail = "/var/spool/mail";
+	char real[4096];
+	if (!strncmp(path, mail, strlen(mail))) {
+		snprintf(real, sizeof(real), "/var/mail%s", path + strlen(mail));
+		path = real;
+	}
+	for (size_t i = 0; i < sizeof(tree) / sizeof(*tree); i++)
+		if (!strcmp(tree[i], path)) {
+			snprintf(out, n, "%s", path);
+			return true;
+		}
+	errno = ENOENT;
+	return false;
+}
+
+/* Mail and disks are as private as a home. */
+static void mail_and_disks(void **state)
+{
+	(void)state;
+#define MAIL "--tmpfs /var/mail "
+#define DISKS "--tmpfs /media "
+#define VAR                                                                                  \
+	BASE "--ro-bind / / --dev /dev --tmpfs /run --tmpfs /home --tmpfs /var/lib --tmpfs " \
+	     "/var/snap "
+	const row by_text[] = {
+	    {BASE "--ro-bind /var/mail/u /m sh", "fs_write", "fs_read"},
+	    {BASE "--ro-bind /var/mail/u/new /m sh", "", "fs_read"},
+	    {BASE "--ro-bind /var/spool/mail/u /m sh", "fs_write", "fs_read"},
+	    {BASE "--ro-bind /var/spool /m sh", "", "fs_read"},
+	    {BASE "--ro-bind /media/u /m sh", "fs_write", "fs_read"},
+	    {BASE "--ro-bind /media /m sh", "fs_write", "fs_read"},
+	    {BASE "--ro-bind /run/media/u /m sh", "fs_write", "fs_read"},
+	    {BASE "--ro-bind /var/run/media/u /m sh", "fs_write", "fs_read"},
+	    /* a disk by its name is granted */
+	    {BASE "--ro-bind /media/u/disk /m sh", "fs_write,fs_read", ""},
+	    {VAR "sh", "fs_write", "fs_read"},
+	    {VAR MAIL "--tmpfs /var/spool/mail sh", "fs_write,fs_read", ""},
+	    {RUN PLAIN "-v /var/mail/u:/m:ro debian", "fs_write", "fs_read"},
+	    {RUN "-v /media/u:/m:ro debian", "", "fs_read"},
+	    {"podman run --network none -v /run/media/u:/m:ro debian sh", "", "fs_read"},
+	    {LL "--ro /var/mail/u -- sh", "fs_write", "fs_read"},
+	};
+	check(by_text, sizeof(by_text) / sizeof(*by_text), &user);
+	sw_derive_options o = user;
+	o.user = "u";
+	o.resolve = u_has_mail;
+	const sw_derive_fd spool = {.fd = 3, .type = S_IFREG, .path = "/var/mail/u"};
+	const row seen[] = {
+	    {HOST "--tmpfs /home " DISKS "sh", "fs_write,fs_read", ""},
+	    {HOST "--tmpfs /home sh", "fs_write", "fs_read"},
+	    {HOST "--tmpfs /home --tmpfs /media/v sh", "fs_write", "fs_read"},
+	    {HOST "--tmpfs /home --tmpfs /media/u sh", "fs_write,fs_read", ""},
+	    {HOST "--tmpfs /home " DISKS "--ro-bind /var/spool/mail/u /m sh", "fs_write",
+	     "fs_read"},
+	    {VAR DISKS "sh", "fs_write", "fs_read"},
+	    {VAR DISKS "--tmpfs /var/spool/mail sh", "fs_write", "fs_read"},
+	    {VAR DISKS MAIL "sh", "fs_write,fs_read", ""},
+	    /* others' cannot be read */
+	    {BASE "--ro-bind /media/v /m sh", "fs_write,fs_read", ""},
+	    {RUN PLAIN "-v /media/v:/m:ro debian", "fs_write", "fs_read"},
+	};
+	check(seen, sizeof(seen) / sizeof(*seen), &o);
+	o.fds = &spool;
+	o.n_fds = 1;
+	const row inherited[] = {{BASE "--ro-bind /usr /usr sh", "fs_write", "fs_read"}};
+	check(inherited, 1, &o);
+	o = user;
+	o.user = "w";
+	o.resolve = u_has_mail;
+	const row none[] = {{HOST "--tmpfs /home sh", "fs_write,fs_read", ""}};
+	check(none, 1, &o);
+	/* root reads everybody's */
+	o = root;
+	o.user = "root";
+	const row as_root[] = {
+	    {BASE "--ro-bind /media/v /m sh", "fs_write", "fs_read"},
+	    {BASE "--ro-bind /run/media /m sh", "fs_write", "fs_read"},
+	    {BASE "--ro-bind /run/media/v /m sh", "fs_write", "fs_read"},
+	};
+	check(as_root, sizeof(as_root) / sizeof(*as_root), &o);
+}
+
 static bool x11_and_tmux(void *ctx, const char *path, bool near)
 {
 	(void)ctx;
@@ -487,7 +576,8 @@ static void sockets_that_are_there(void **state)
 	sw_derive_options o = user;
 	o.has_socket = x11_and_tmux;
 	const row rows[] = {
-	    {BASE "--ro-bind / / --dev /dev --tmpfs /home --tmpfs /tmp sh",
+	    {BASE "--ro-bind / / --dev /dev --tmpfs /home --tmpfs /tmp --tmpfs /var/mail "
+	          "--tmpfs /var/spool/mail sh",
 	     "fs_write,fs_read,network,ipc", ""},
 	    {BASE "--ro-bind / / --dev /dev --tmpfs /home sh", "", "fs_write,network"},
 	    {BASE "--bind /tmp /tmp sh", "", "fs_write,network"},
@@ -983,6 +1073,7 @@ int main(void)
 	    cmocka_unit_test(links_are_followed),
 	    cmocka_unit_test(sockets_and_memory),
 	    cmocka_unit_test(homes),
+	    cmocka_unit_test(mail_and_disks),
 	    cmocka_unit_test(descriptors),
 	    cmocka_unit_test(terminals),
 	    cmocka_unit_test(landlock),
