@@ -15,7 +15,7 @@ static int refuse(run_cli_sandbox *b, const char *cause, const char *why, const 
 
 /* The best that is proved to work here, now. A pinned backend is taken as it is. */
 static int choose(run_cli_sandbox *b, const run_cli_options *o, uint32_t minimum,
-                  const char **backend)
+                  const char **backend, sw_error *memory)
 {
 	if (o->backend) {
 		*backend = o->backend;
@@ -28,7 +28,12 @@ static int choose(run_cli_sandbox *b, const run_cli_options *o, uint32_t minimum
 	minimum &= ~SW_G(TREE_KILL);
 	if (o->policy.policy.network)
 		minimum &= ~SW_G(NETWORK);
-	if (sw_probe_choose(&b->chosen, &p, minimum, &err)) {
+	int rc = sw_probe_choose(&b->chosen, &p, minimum, &err);
+	if (rc == SW_ENOMEM) {
+		*memory = err;
+		return rc;
+	}
+	if (rc) {
 		char why[1024];
 		snprintf(why, sizeof why, "%s%s%.300s", err.what, err.why[0] ? ": " : "", err.why);
 		return refuse(b, "no-usable-sandbox", why, err.fix);
@@ -64,7 +69,7 @@ int run_cli_sandbox_plan(run_cli_sandbox *b, run_cli_options *o, uint32_t minimu
 		              "unset the variable, or say --allow-unconfined to run without");
 	}
 	const char *backend = NULL;
-	int rc = choose(b, o, minimum, &backend);
+	int rc = choose(b, o, minimum, &backend, err);
 	if (rc)
 		return rc;
 	if (probe_cli_policy_finish(&o->policy))

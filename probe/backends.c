@@ -60,18 +60,10 @@ static sw_confined *build(const pr_call *c, const sw_backend_status *b, const pf
 	                            .partial = partial,
 	                            .host = &c->host};
 	sw_confined *out = NULL;
-	return sw_confine(&out, b->id, &policy, argv, n, NULL) ? NULL : out;
-}
-
-static bool planted(const pr_call *c, sw_backend_status *b, pf_proof *p)
-{
-	sw_error e;
-	if (!pf_plant(p, c->host.home, &e))
-		return true;
-	b->result = SW_PROBE_UNKNOWN;
-	pf_step(b, "prepare", SW_STEP_FAILED, "%.120s: %.100s", e.where, e.what);
-	pr_set_cause(c, b, "probe-no-place");
-	return false;
+	int rc = sw_confine(&out, b->id, &policy, argv, n, NULL);
+	if (rc == SW_ENOMEM)
+		*c->no_memory = true;
+	return rc ? NULL : out;
 }
 
 /* Once with this argv. */
@@ -80,7 +72,7 @@ static void attempt(const pr_call *c, sw_backend_status *b, bool partial, const 
 {
 	pf_proof p;
 	pb_outcome o;
-	if (!planted(c, b, &p))
+	if (!pr_planted(c, b, &p))
 		return;
 	sw_confined *argv = build(c, b, &p, partial, runner);
 	if (argv) {
@@ -111,6 +103,10 @@ void pr_probe_bwrap(const pr_call *c, sw_backend_status *b)
 	sw_backend_status full = *b, reduced = *b;
 	reduced.n_steps = 0;
 	attempt(c, &reduced, true, b->path, NULL, EVERY_PROOF);
+	if (!strcmp(reduced.cause, PR_NO_MEMORY)) {
+		*b = reduced;
+		return;
+	}
 	b->n_steps = 0;
 	char why[200];
 	snprintf(why, sizeof(why), "%.190s", full.line);

@@ -114,13 +114,8 @@ static void remove_container(const pr_call *c, const sw_backend_status *b, const
 static void run_step(const pr_call *c, sw_backend_status *b)
 {
 	pf_proof p;
-	sw_error e;
-	if (pf_plant(&p, c->host.home, &e)) {
-		b->result = SW_PROBE_UNKNOWN;
-		pf_step(b, "prepare", SW_STEP_FAILED, "%.120s: %.100s", e.where, e.what);
-		pr_set_cause(c, b, "probe-no-place");
+	if (!pr_planted(c, b, &p))
 		return;
-	}
 	sw_str command[PF_ARGS_MAX];
 	size_t n = pf_command(&p, command);
 	sw_confine_policy policy = {.mode = SW_MODE_WORKSPACE_WRITE,
@@ -132,8 +127,11 @@ static void run_step(const pr_call *c, sw_backend_status *b)
 	char name[64];
 	snprintf(name, sizeof(name), "sandwitness-probe-%.16s", p.nonce);
 	char **argv = NULL;
-	if (!sw_confine(&built, b->id, &policy, command, n, NULL))
+	int rc = sw_confine(&built, b->id, &policy, command, n, NULL);
+	if (!rc)
 		argv = calloc(built->argc + 3, sizeof(*argv));
+	if (rc == SW_ENOMEM || (!rc && !argv))
+		*c->no_memory = true;
 	if (argv) {
 		/* argv[0] is the client, argv[1] is "run" */
 		argv[0] = built->argv[0];

@@ -35,11 +35,19 @@ static bool only_me_or_root(uid_t id)
 	return id == 0 || id == geteuid();
 }
 
-static bool name_is_me_or_root(const char *name)
+/* Without memory nobody is known to be private. */
+static FILE *open_database(const char *path, bool *no_memory)
+{
+	FILE *f = fopen(path, "re");
+	*no_memory |= !f && errno == ENOMEM;
+	return f;
+}
+
+static bool name_is_me_or_root(const char *name, bool *no_memory)
 {
 	struct passwd pw, *found = NULL;
 	char buf[4096];
-	FILE *f = fopen("/etc/passwd", "re");
+	FILE *f = open_database("/etc/passwd", no_memory);
 	bool mine = false;
 	while (f && !mine && !fgetpwent_r(f, &pw, buf, sizeof(buf), &found))
 		mine = !strcmp(pw.pw_name, name) && only_me_or_root(pw.pw_uid);
@@ -53,21 +61,21 @@ static bool name_is_me_or_root(const char *name)
  * one such as Debian's staff on /usr/local. A group that is not in /etc/group counts as
  * others.
  */
-static bool group_is_private(gid_t gid)
+static bool group_is_private(gid_t gid, bool *no_memory)
 {
 	char buf[16384];
 	struct group gr, *found = NULL;
-	FILE *f = fopen("/etc/group", "re");
+	FILE *f = open_database("/etc/group", no_memory);
 	bool seen = false, private = true;
 	while (f && !seen && !fgetgrent_r(f, &gr, buf, sizeof(buf), &found))
 		seen = gr.gr_gid == gid;
 	if (f)
 		fclose(f);
 	for (char **m = seen ? gr.gr_mem : NULL; m && *m && private; m++)
-	private = name_is_me_or_root(*m);
+	private = name_is_me_or_root(*m, no_memory);
 	struct passwd pw, *pfound = NULL;
 	char pbuf[4096];
-	f = seen && private ? fopen("/etc/passwd", "re") : NULL;
+	f = seen && private ? open_database("/etc/passwd", no_memory) : NULL;
 	while (f && private && !fgetpwent_r(f, &pw, pbuf, sizeof(pbuf), &pfound))
 	private = pw.pw_gid != gid || only_me_or_root(pw.pw_uid);
 	if (f)
@@ -102,7 +110,8 @@ static bool unmapped_root(uid_t owner, const char *path)
 
 /* Another user can change what lies at `path`. A sticky folder keeps others from replacing
  * entries that are not theirs; the entries themselves are checked one by one. */
-static bool others_can_write(const char *path, bool is_folder, char *why, size_t why_n)
+static bool others_can_write(const char *path, bool is_folder, char *why, size_t why_n,
+                             bool *no_memory)
 {
 	struct stat st;
 	if (stat(path, &st)) {
@@ -119,7 +128,7 @@ static bool others_can_write(const char *path, bool is_folder, char *why, size_t
 		snprintf(why, why_n, "%.120s can be written by everybody", path);
 		return true;
 	}
-	if ((st.st_mode & S_IWGRP) && !sticky && !group_is_private(st.st_gid)) {
+	if ((st.st_mode & S_IWGRP) && !sticky && !group_is_private(st.st_gid, no_memory)) {
 		snprintf(why, why_n, "%.120s can be written by its group (gid %lu)", path,
 		         (unsigned long)st.st_gid);
 		return true;
@@ -127,15 +136,15 @@ static bool others_can_write(const char *path, bool is_folder, char *why, size_t
 	return false;
 }
 
-static bool trusted(const char *file, char *why, size_t why_n)
+static bool trusted(const char *file, char *why, size_t why_n, bool *no_memory)
 {
 	char path[4096];
-	if (others_can_write(file, false, why, why_n))
+	if (others_can_write(file, false, why, why_n, no_memory))
 		return false;
 	snprintf(path, sizeof(path), "%s", file);
 	for (char *slash; (slash = strrchr(path, '/'));) {
 		slash[slash == path] = '\0';
-		if (others_can_write(path, true, why, why_n))
+		if (others_can_write(path, true, why, why_n, no_memory))
 			return false;
 		if (slash == path)
 			break;
@@ -144,27 +153,26 @@ static bool trusted(const char *file, char *why, size_t why_n)
 }
 
 /* Both the name as it stands on PATH and what it finally points to must be out of reach. */
-static bool trusted_both(const char *as_found, char *why, size_t why_n)
+static bool trusted_both(const char *as_found, char *why, size_t why_n, bool *no_memory)
 {
 	char real[4096];
 	if (!realpath(as_found, real)) {
+		*no_memory |= errno == ENOMEM;
 		snprintf(why, why_n, "%.120s: %s", as_found, strerror(errno));
 		return false;
 	}
-	return trusted(as_found, why, why_n) && trusted(real, why, why_n);
+	return trusted(as_found, why, why_n, no_memory) && trusted(real, why, why_n, no_memory);
 }
 
-/* Without memory it would be "not found": whoever tells of it asks sw_text_lacked(). */
-static char *copied(const char *file)
+static char *copied(const char *file, bool *no_memory)
 {
 	char *z = strdup(file);
-	if (!z)
-		sw_text_lacks();
+	*no_memory |= !z;
 	return z;
 }
 
-char *sw_find_program(const char *name, const char *search_path, char **untrusted, char *why,
-                      size_t why_n)
+char *pr_find_program(const char *name, const char *search_path, char **untrusted, char *why,
+                      size_t why_n, bool *no_memory)
 {
 	const char *path = search_path ? search_path : getenv("PATH");
 	if (untrusted)
@@ -186,12 +194,23 @@ char *sw_find_program(const char *name, const char *search_path, char **untruste
 			snprintf(reason, sizeof(reason),
 			         "PATH names a relative folder: whoever chooses the "
 			         "working folder chooses the program");
-		if (!relative && trusted_both(file, reason, sizeof(reason)))
-			return copied(file);
+		if (!relative && trusted_both(file, reason, sizeof(reason), no_memory))
+			return copied(file, no_memory);
 		if (untrusted && !*untrusted) {
-			*untrusted = copied(file);
+			*untrusted = copied(file, no_memory);
 			snprintf(why, why_n, "%s", reason);
 		}
 	}
 	return NULL;
+}
+
+/* Without memory it would be "not found": whoever tells of it asks sw_text_lacked(). */
+char *sw_find_program(const char *name, const char *search_path, char **untrusted, char *why,
+                      size_t why_n)
+{
+	bool no_memory = false;
+	char *found = pr_find_program(name, search_path, untrusted, why, why_n, &no_memory);
+	if (no_memory)
+		sw_text_lacks();
+	return found;
 }

@@ -20,6 +20,7 @@
 typedef struct facts {
 	sw_host_fact *v;
 	size_t n;
+	bool no_memory;
 } facts;
 
 static sw_host_fact *add(facts *f, const char *id, const char *source)
@@ -155,7 +156,9 @@ static void subids(facts *f, const char *id, const char *file)
 	sw_host_fact *h = add(f, id, file);
 	struct passwd pw, *found = NULL;
 	char buf[4096];
-	if (!getpwuid_r(geteuid(), &pw, buf, sizeof(buf), &found) && found)
+	int lookup = getpwuid_r(geteuid(), &pw, buf, sizeof(buf), &found);
+	f->no_memory |= lookup == ENOMEM;
+	if (!lookup && found)
 		snprintf(name, sizeof(name), "%s", pw.pw_name);
 	snprintf(uid, sizeof(uid), "%lu", (unsigned long)geteuid());
 	int error = slurp(file, text, sizeof(text));
@@ -222,7 +225,7 @@ static void container(facts *f)
 
 size_t pr_host_facts(sw_host_fact **out)
 {
-	facts f = {calloc(FACTS_MAX, sizeof(sw_host_fact)), 0};
+	facts f = {.v = calloc(FACTS_MAX, sizeof(sw_host_fact))};
 	*out = f.v;
 	if (!f.v)
 		return 0;
@@ -241,6 +244,11 @@ size_t pr_host_facts(sw_host_fact **out)
 	container(&f);
 	subids(&f, "subuid", "/etc/subuid");
 	subids(&f, "subgid", "/etc/subgid");
+	if (f.no_memory) {
+		free(f.v);
+		*out = NULL;
+		return 0;
+	}
 	return f.n;
 }
 
@@ -259,19 +267,16 @@ void pr_context(sw_probe_context *out, const char *search_path)
 	         "max_user_namespaces=%s unprivileged_userns_clone=%s apparmor_restrict=%s",
 	         max[0] ? max : "unknown", clone[0] ? clone : "absent",
 	         apparmor[0] ? apparmor : "absent");
-	facts f = {calloc(4, sizeof(sw_host_fact)), 0};
+	sw_host_fact v[2] = {0};
+	facts f = {.v = v};
+	static const char *const modes[] = {"none", "strict", "filter"};
 	snprintf(out->seccomp, sizeof(out->seccomp), "unknown");
-	if (f.v) {
-		static const char *const modes[] = {"none", "strict", "filter"};
-		from_status(&f, "seccomp", "Seccomp");
-		from_status(&f, "no_new_privs", "NoNewPrivs");
-		if (f.v[0].known && f.v[0].value[0] >= '0' && f.v[0].value[0] <= '2')
-			snprintf(out->seccomp, sizeof(out->seccomp), "%s",
-			         modes[f.v[0].value[0] - '0']);
-		if (f.v[1].known)
-			out->no_new_privs = f.v[1].value[0] == '1';
-	}
-	free(f.v);
+	from_status(&f, "seccomp", "Seccomp");
+	from_status(&f, "no_new_privs", "NoNewPrivs");
+	if (v[0].known && v[0].value[0] >= '0' && v[0].value[0] <= '2')
+		snprintf(out->seccomp, sizeof(out->seccomp), "%s", modes[v[0].value[0] - '0']);
+	if (v[1].known)
+		out->no_new_privs = v[1].value[0] == '1';
 	char source[128];
 	container_kind(out->container, sizeof(out->container), source, sizeof(source));
 }

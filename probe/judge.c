@@ -84,17 +84,38 @@ void pr_blame(const pr_call *c, sw_backend_status *b, const pb_outcome *o)
 	sw_result *r = NULL;
 	const char *cause = "unknown";
 	pr_first_line(o, b->line, sizeof(b->line));
-	if (!sw_pack_new(&pack, c->packs, b->id, NULL) &&
-	    !sw_classify(pack, NULL, pb_exit(o), SW_STARTED_UNKNOWN, SW_SOURCE_NONE, o->out, o->n,
-	                 &r, NULL)) {
+	int rc = sw_pack_new(&pack, c->packs, b->id, NULL);
+	if (!rc)
+		rc = sw_classify(pack, NULL, pb_exit(o), SW_STARTED_UNKNOWN, SW_SOURCE_NONE, o->out,
+		                 o->n, &r, NULL);
+	if (rc == SW_ENOMEM)
+		*c->no_memory = true;
+	if (!rc) {
 		if (r->verdict == SW_VERDICT_RUNNER_FAILED && r->cause)
 			cause = r->cause;
 		if (r->verdict == SW_VERDICT_RUNNER_FAILED && r->has_hit && r->hit.line.len)
 			set_line(b, r);
 	}
 	pr_set_cause(c, b, cause);
+	/* a runner that got no memory has not shown that it does not work */
+	if (!strcmp(cause, PR_NO_MEMORY))
+		b->result = SW_PROBE_UNKNOWN;
 	sw_result_free(r);
 	sw_pack_free(pack);
+}
+
+bool pr_planted(const pr_call *c, sw_backend_status *b, pf_proof *p)
+{
+	sw_error e;
+	int rc = pf_plant(p, c->host.home, &e);
+	if (!rc)
+		return true;
+	if (rc == SW_ENOMEM)
+		*c->no_memory = true;
+	b->result = SW_PROBE_UNKNOWN;
+	pf_step(b, "prepare", SW_STEP_FAILED, "%.120s: %.100s", e.where, e.what);
+	pr_set_cause(c, b, "probe-no-place");
+	return false;
 }
 
 static void blame_unconfined(const pr_call *c, sw_backend_status *b, const pf_verdict *v)
@@ -209,6 +230,8 @@ void pr_spawn(const pr_call *c, const pf_proof *p, char *const *argv, int (*chil
 	                  .deadline_ms = c->deadline_ms,
 	                  .child = child};
 	pb_run(&cmd, o);
+	if (o->spawn_errno == ENOMEM)
+		*c->no_memory = true;
 }
 
 void pr_version(const pr_call *c, sw_backend_status *b, const char *option)

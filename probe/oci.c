@@ -93,9 +93,12 @@ static bool make_bundle(const pr_call *c, const pf_proof *p, bundle *u)
 		snprintf(path, sizeof(path), "%s%s", u->rootfs, other_folders[i]);
 		mkdir(path, 0755);
 	}
+	bool lacked = sw_json_lacks(false);
 	json_t *j = config_json(c, p);
 	char *text = j ? sw_json_dump(j) : NULL;
 	FILE *f = text ? fopen(u->config, "we") : NULL;
+	if (sw_json_lacks(lacked) || !text || (!f && errno == ENOMEM))
+		*c->no_memory = true;
 	bool ok = f && fputs(text, f) >= 0;
 	if (f)
 		ok = !fclose(f) && ok;
@@ -139,14 +142,9 @@ void pr_probe_oci(const pr_call *c, sw_backend_status *b)
 {
 	pf_proof p;
 	bundle u = {0};
-	sw_error e;
 	pr_version(c, b, "--version");
-	if (pf_plant(&p, c->host.home, &e)) {
-		b->result = SW_PROBE_UNKNOWN;
-		pf_step(b, "prepare", SW_STEP_FAILED, "%.120s: %.100s", e.where, e.what);
-		pr_set_cause(c, b, "probe-no-place");
+	if (!pr_planted(c, b, &p))
 		return;
-	}
 	if (make_bundle(c, &p, &u)) {
 		prove(c, b, &p, &u);
 	} else {

@@ -120,6 +120,7 @@ const sw_backend_status *sw_status_backend(const sw_status *s, const char *id); 
  * podman, docker in this order (seatbelt on macOS) and stops at the first that is proved
  * to hold every guarantee of `minimum`. *chosen is a copy the caller frees with
  * sw_backend_status_free(). SW_ENOTFOUND: none; the error says what was tried and why.
+ * SW_ENOMEM: memory failed while one was probed; no weaker one is chosen for that.
  */
 int sw_probe_choose(sw_backend_status **chosen, const sw_probe_options *opts, uint32_t minimum,
                     sw_error *err);

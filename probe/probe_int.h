@@ -13,8 +13,11 @@ typedef struct pr_call {
 	int deadline_ms;
 	const sw_pack_set *packs;
 	sw_confine_host host;
+	bool *no_memory; /* set where memory failed: what was found out may then not be so */
 	char os_id[64], os_like[128]; /* of /etc/os-release, for the advice */
 } pr_call;
+
+#define PR_NO_MEMORY "out-of-memory" /* the cause, of the packs */
 
 typedef struct pr_backend pr_backend;
 struct pr_backend {
@@ -42,6 +45,8 @@ void pr_conclude(const pr_call *c, sw_backend_status *b, const pf_proof *p, cons
                  uint32_t expected, uint32_t claims, sw_probe_result ok);
 /* A step that failed with this output: cause, advice and line by the backend's pack. */
 void pr_blame(const pr_call *c, sw_backend_status *b, const pb_outcome *o);
+/* pf_plant(), or the result that there is no place for a probe. */
+bool pr_planted(const pr_call *c, sw_backend_status *b, pf_proof *p);
 void pr_set_cause(const pr_call *c, sw_backend_status *b, const char *cause);
 /* A first line of output for a step's detail, whatever bytes it holds. */
 void pr_first_line(const pb_outcome *o, char *out, size_t n);
@@ -52,13 +57,17 @@ void pr_spawn(const pr_call *c, const pf_proof *p, char *const *argv, int (*chil
 /* `program --version`: the first word that begins with a digit. */
 void pr_version(const pr_call *c, sw_backend_status *b, const char *option);
 
+/* sw_find_program() that tells of a lack of memory. */
+char *pr_find_program(const char *name, const char *search_path, char **untrusted, char *why,
+                      size_t why_n, bool *no_memory);
+
 /* ---- host.c, context.c, recheck.c ---- */
-size_t pr_host_facts(sw_host_fact **out);
+size_t pr_host_facts(sw_host_fact **out); /* 0: out of memory */
 void pr_context(sw_probe_context *out, const char *search_path);
 /* One fact's text by its id, "" where not known; for the context. */
 void pr_read_word(const char *file, char *out, size_t n);
-/* A note for this backend: its text into `why`, true. */
-bool pr_recheck_pending(const char *state_dir, const char *backend, char *why, size_t n);
+/* A note for this backend: its text into `why`, 1. 0: none, SW_ENOMEM: not known. */
+int pr_recheck_pending(const char *state_dir, const char *backend, char *why, size_t n);
 void pr_recheck_clear(const char *state_dir, const char *backend);
 void pr_os_release(const char *file, char *id, size_t id_n, char *like, size_t like_n);
 

@@ -1,5 +1,5 @@
 /* proof.c - see proof.h. */
-#include "proof.h"
+#include "probe_int.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -134,27 +134,18 @@ static void plant_shm(pf_proof *p)
 	}
 }
 
-static void own_comm(pf_proof *p)
-{
-	FILE *f = fopen("/proc/self/comm", "re");
-	if (f && fgets(p->comm, sizeof(p->comm), f))
-		p->comm[strcspn(p->comm, "\n")] = '\0';
-	if (f)
-		fclose(f);
-}
-
 int pf_plant(pf_proof *p, const char *home, sw_error *err)
 {
 	*p = (pf_proof){.listener = -1, .shm = -1};
 	snprintf(p->base, sizeof(p->base), "/tmp/sandwitness-probe-XXXXXX");
 	if (!random_hex(p->nonce) || !random_hex(p->secret) || !random_hex(p->canary) ||
 	    !mkdtemp(p->base)) {
-		sw_error_set(err, SW_EIO, "cannot make a folder for the probe: %s",
-		             strerror(errno));
+		int rc = errno == ENOMEM ? SW_ENOMEM : SW_EIO;
+		sw_error_set(err, rc, "cannot make a folder for the probe: %s", strerror(errno));
 		if (err)
 			sw_error_more(err, "/tmp", NULL, "make /tmp writable for this user");
 		p->base[0] = '\0';
-		return SW_EIO;
+		return rc;
 	}
 	snprintf(p->workspace, sizeof(p->workspace), "%s/workspace", p->base);
 	bool ok = !mkdir(p->workspace, 0700) && plant_outside(p, home);
@@ -163,18 +154,19 @@ int pf_plant(pf_proof *p, const char *home, sw_error *err)
 		ok = write_file(p->secret_file, p->secret);
 	}
 	if (!ok) {
-		sw_error_set(err, SW_EIO, "cannot plant the probe's files: %s", strerror(errno));
+		int rc = errno == ENOMEM ? SW_ENOMEM : SW_EIO;
+		sw_error_set(err, rc, "cannot plant the probe's files: %s", strerror(errno));
 		if (err)
 			sw_error_more(err, p->outside[0] ? p->outside : p->workspace, NULL,
 			              "a probe needs a writable /tmp, and a writable home, "
 			              "/var/tmp or /dev/shm");
 		pf_clear(p);
-		return SW_EIO;
+		return rc;
 	}
 	plant_elsewhere(p);
 	plant_port(p);
 	plant_shm(p);
-	own_comm(p);
+	pr_read_word("/proc/self/comm", p->comm, sizeof(p->comm));
 	snprintf(p->pid, sizeof(p->pid), "%ld", (long)getpid());
 	return SW_OK;
 }
@@ -213,6 +205,10 @@ void pf_clear(pf_proof *p)
 		/* a runner may have made mount points in it; links are not followed, and what is
 		 * still mounted is left alone */
 		nftw(p->base, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+		/* where that got no memory */
+		remove_in(p->workspace, "permitted");
+		rmdir(p->workspace);
+		rmdir(p->base);
 	}
 	*p = (pf_proof){.listener = -1, .shm = -1};
 }
@@ -323,8 +319,9 @@ pf_verdict pf_judge(const pf_proof *p, const char *out, size_t n, uint32_t expec
 	weigh(&v, b, expected, SW_G(NETWORK), "network", has_line(out, n, "tcp shared"),
 	      v.finished && p->listener >= 0 && has_line(out, n, "tcp seen"),
 	      "a network of its own: this side's sockets are not in it", "the network is shared");
-	weigh(&v, b, expected, SW_G(PID), "pid", has_line(out, n, pid_line), v.finished && proc,
-	      "this process is not visible inside", "processes of the host are visible");
+	weigh(&v, b, expected, SW_G(PID), "pid", has_line(out, n, pid_line),
+	      v.finished && proc && p->comm[0], "this process is not visible inside",
+	      "processes of the host are visible");
 	weigh(&v, b, expected, SW_G(IPC), "ipc", has_line(out, n, "shm shared"),
 	      v.finished && p->shm >= 0 && has_line(out, n, "shm seen"),
 	      "this side's shared memory is not in it", "shared memory of the host is visible");

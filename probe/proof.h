@@ -37,7 +37,7 @@ typedef struct pf_proof {
 	char comm[32];
 } pf_proof;
 
-/* 0, or SW_EIO: nothing can be planted (the error says where). */
+/* 0, SW_EIO or SW_ENOMEM: nothing can be planted (the error says where). */
 int pf_plant(pf_proof *p, const char *home, sw_error *err);
 /* Removes everything; safe after a failed pf_plant. */
 void pf_clear(pf_proof *p);

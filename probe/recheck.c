@@ -94,11 +94,13 @@ int sw_probe_note_failure(int notes, const char *backend, const char *cause, con
 	return rc;
 }
 
-bool pr_recheck_pending(const char *state_dir, const char *backend, char *why, size_t n)
+int pr_recheck_pending(const char *state_dir, const char *backend, char *why, size_t n)
 {
 	char text[NOTE_MAX];
 	struct stat st;
 	int notes = open_folder(state_dir, false, NULL);
+	if (notes == SW_ENOMEM)
+		return SW_ENOMEM;
 	int fd =
 	    notes < 0 ? -1 : openat(notes, backend, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	ssize_t got = -1;
@@ -109,7 +111,7 @@ bool pr_recheck_pending(const char *state_dir, const char *backend, char *why, s
 	if (notes >= 0)
 		close(notes);
 	if (got < 0)
-		return false;
+		return 0;
 	text[got] = '\0';
 	text[strcspn(text, "\n")] = '\0';
 	char at[40] = "", cause[65] = "", invocation[65] = "";
@@ -119,7 +121,7 @@ bool pr_recheck_pending(const char *state_dir, const char *backend, char *why, s
 		snprintf(why, n, "a run ended in runner_failed at %s%s%s%s%s", at,
 		         cause[0] ? ", cause " : "", cause, invocation[0] ? ", invocation " : "",
 		         invocation);
-	return true;
+	return 1;
 }
 
 void pr_recheck_clear(const char *state_dir, const char *backend)

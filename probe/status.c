@@ -16,9 +16,9 @@ const char *sw_step_result_name(sw_step_result r)
 	return (unsigned)r < SW_STEP_COUNT ? names[r] : NULL;
 }
 
-static int call_begin(pr_call *c, const sw_probe_options *opts, sw_error *err)
+static int call_begin(pr_call *c, const sw_probe_options *opts, bool *no_memory, sw_error *err)
 {
-	*c = (pr_call){.opts = opts};
+	*c = (pr_call){.opts = opts, .no_memory = no_memory};
 	c->deadline_ms = opts->deadline_ms > 0 ? opts->deadline_ms : SW_PROBE_DEADLINE_MS;
 	c->packs = opts->packs ? opts->packs : sw_builtin_packs();
 	pr_os_release(NULL, c->os_id, sizeof(c->os_id), c->os_like, sizeof(c->os_like));
@@ -34,8 +34,8 @@ static void look(const pr_call *c, const pr_backend *from, sw_backend_status *b)
 		b->found = sw_landlock_abi() > 0;
 		return;
 	}
-	b->path = sw_find_program(from->program, c->opts->search_path, &b->untrusted_path,
-	                          b->untrusted_why, sizeof(b->untrusted_why));
+	b->path = pr_find_program(from->program, c->opts->search_path, &b->untrusted_path,
+	                          b->untrusted_why, sizeof(b->untrusted_why), c->no_memory);
 	b->found = b->path != NULL;
 }
 
@@ -76,11 +76,19 @@ static void read_backend(const pr_call *c, const pr_backend *from, sw_backend_st
 	const sw_probe_options *o = c->opts;
 	bool wanted = o->probe && (!o->only || !strcmp(o->only, from->id));
 	look(c, from, b);
-	bool pending = !o->no_recheck && b->here &&
-	               pr_recheck_pending(o->state_dir, from->id, b->recheck, sizeof(b->recheck));
+	int noted = o->no_recheck || !b->here ? 0
+	                                      : pr_recheck_pending(o->state_dir, from->id,
+	                                                           b->recheck, sizeof(b->recheck));
+	bool pending = noted > 0;
+	if (noted < 0)
+		*c->no_memory = true;
+	if (*c->no_memory)
+		return;
 	if (!wanted && !pending)
 		return;
 	probe(c, from, b);
+	if (*c->no_memory)
+		return;
 	/* a note is answered by a probe that came to a result */
 	if (pending && b->result != SW_PROBE_NOT_PROBED && b->result != SW_PROBE_UNKNOWN)
 		pr_recheck_clear(o->state_dir, from->id);
@@ -108,7 +116,8 @@ int sw_status_read(sw_status **out, const sw_probe_options *opts, sw_error *err)
 		                           "crun, gvisor, seatbelt, appcontainer")
 		           : SW_ENOTFOUND;
 	}
-	int rc = call_begin(&c, opts, err);
+	bool no_memory = false;
+	int rc = call_begin(&c, opts, &no_memory, err);
 	if (rc)
 		return rc;
 	sw_status *s = calloc(1, sizeof(*s));
@@ -121,19 +130,22 @@ int sw_status_read(sw_status **out, const sw_probe_options *opts, sw_error *err)
 	}
 	s->disabled_via_env = sw_sandbox_disabled(s->disabled_by, sizeof(s->disabled_by));
 	pr_context(&s->context, opts->search_path);
-	for (size_t i = 0; i < pr_backends_n; i++) {
+	for (size_t i = 0; i < pr_backends_n && !no_memory; i++) {
 		read_backend(&c, &pr_backends[i], &s->backends[i]);
 		s->n_backends++;
 	}
 	const sw_backend_status *bwrap = sw_status_backend(s, "bwrap");
 	s->bwrap_path = bwrap->path ? strdup(bwrap->path) : NULL;
-	if (bwrap->path && !s->bwrap_path)
-		sw_text_lacks();
+	no_memory |= bwrap->path && !s->bwrap_path;
 	s->bwrap_available = bwrap->found;
 	/* the seed's word: bwrap would wrap a command now */
 	s->active = !s->disabled_via_env && confines(bwrap);
 	s->n_facts = pr_host_facts(&s->facts);
 	sw_confine_host_free(&c.host);
+	if (no_memory || !s->facts) {
+		sw_status_free(s);
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	}
 	*out = s;
 	return SW_OK;
 }
@@ -190,16 +202,23 @@ int sw_probe_choose(sw_backend_status **chosen, const sw_probe_options *opts, ui
 	static const char *const order[] = {"bwrap", "seatbelt", "landlock", "podman", "docker"};
 	pr_call c;
 	char why[384] = "", advice[384] = "";
-	int rc = call_begin(&c, opts, err);
+	bool no_memory = false;
+	int rc = call_begin(&c, opts, &no_memory, err);
 	if (rc)
 		return rc;
 	sw_backend_status *b = calloc(1, sizeof(*b));
-	for (size_t i = 0; b && i < sizeof(order) / sizeof(*order); i++) {
+	no_memory = !b;
+	for (size_t i = 0; !no_memory && i < sizeof(order) / sizeof(*order); i++) {
 		const pr_backend *from = pr_backend_find(order[i]);
 		if (!from->here || (opts->only && strcmp(opts->only, order[i]) != 0))
 			continue;
 		look(&c, from, b);
-		probe(&c, from, b);
+		if (!no_memory)
+			probe(&c, from, b);
+		/* another one would be a weaker choice than the one that memory gives */
+		no_memory |= !strcmp(b->cause, PR_NO_MEMORY);
+		if (no_memory)
+			break;
 		bool usable = b->result == SW_PROBE_FULL || b->result == SW_PROBE_PARTIAL;
 		if (usable && !(minimum & ~b->guarantees)) {
 			sw_confine_host_free(&c.host);
@@ -219,8 +238,15 @@ int sw_probe_choose(sw_backend_status **chosen, const sw_probe_options *opts, ui
 		}
 		backend_clear(b);
 	}
-	free(b);
 	sw_confine_host_free(&c.host);
+	if (no_memory) {
+		char where[80];
+		snprintf(where, sizeof(where), "probing %s", b && b->id ? b->id : "backends");
+		sw_backend_status_free(b);
+		sw_error_set(err, SW_ENOMEM, "out of memory");
+		return err ? sw_error_more(err, where, NULL, NULL) : SW_ENOMEM;
+	}
+	free(b);
 	if (!advice[0])
 		sw_install_command(NULL, "bubblewrap", advice, sizeof(advice));
 	sw_error_set(err, SW_ENOTFOUND, "no usable sandbox");

@@ -115,7 +115,13 @@ json_t *sw_status_read_json(const sw_probe_options *opts, sw_error *err)
 	sw_status *s = NULL;
 	if (sw_status_read(&s, opts, err))
 		return NULL;
+	bool lacked = sw_json_lacks(false);
 	json_t *o = sw_status_json(s);
 	sw_status_free(s);
+	if (sw_json_lacks(lacked) || !o) {
+		json_decref(o);
+		sw_error_set(err, SW_ENOMEM, "out of memory");
+		return NULL;
+	}
 	return o;
 }

@@ -73,6 +73,8 @@ static void prove(const pr_call *c, sw_backend_status *b, const wrapper *w, pf_p
 		/* options of this proof, not of the runner as such: env and limits are not claimed
 		 */
 		pb_outcome_free(&o);
+	} else {
+		*c->no_memory = true;
 	}
 	for (size_t i = 0; i < n; i++)
 		free(argv[i]);
@@ -84,14 +86,9 @@ void pr_probe_wrapper(const pr_call *c, sw_backend_status *b)
 		if (strcmp(wrappers[i].id, b->id) != 0)
 			continue;
 		pf_proof p;
-		sw_error e;
 		pr_version(c, b, wrappers[i].version);
-		if (pf_plant(&p, c->host.home, &e)) {
-			b->result = SW_PROBE_UNKNOWN;
-			pf_step(b, "prepare", SW_STEP_FAILED, "%.120s: %.100s", e.where, e.what);
-			pr_set_cause(c, b, "probe-no-place");
+		if (!pr_planted(c, b, &p))
 			return;
-		}
 		prove(c, b, &wrappers[i], &p);
 		pf_clear(&p);
 	}
