@@ -16,31 +16,47 @@
 
 static const int reset_signals[] = {SIGPIPE, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCHLD, SIGALRM};
 
-static int spawn_program(const pb_command *c, int in, int out, pid_t *pid)
+/* Each of these can run out of memory, and without it the child would have what is the caller's. */
+static int set_up(posix_spawn_file_actions_t *fa, posix_spawnattr_t *at, const pb_command *c,
+                  int in, int out)
 {
-	posix_spawn_file_actions_t fa;
-	posix_spawnattr_t at;
 	sigset_t none, defaults;
 	sigemptyset(&none);
 	sigemptyset(&defaults);
 	for (size_t i = 0; i < sizeof(reset_signals) / sizeof(*reset_signals); i++)
 		sigaddset(&defaults, reset_signals[i]);
+	int rc = posix_spawnattr_setflags(at, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
+	                                          POSIX_SPAWN_SETSIGDEF);
+	if (!rc)
+		rc = posix_spawnattr_setsigmask(at, &none);
+	if (!rc)
+		rc = posix_spawnattr_setsigdefault(at, &defaults);
+	if (!rc)
+		rc = posix_spawn_file_actions_addchdir_np(fa, c->cwd ? c->cwd : "/");
+	if (!rc)
+		rc = posix_spawn_file_actions_adddup2(fa, in, 0);
+	if (!rc)
+		rc = posix_spawn_file_actions_adddup2(fa, out, 1);
+	if (!rc)
+		rc = posix_spawn_file_actions_adddup2(fa, out, 2);
+	if (!rc)
+		rc = posix_spawn_file_actions_addclosefrom_np(fa, 3);
+	return rc;
+}
+
+static int spawn_program(const pb_command *c, int in, int out, pid_t *pid)
+{
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t at;
 	if (posix_spawn_file_actions_init(&fa))
 		return ENOMEM;
 	if (posix_spawnattr_init(&at)) {
 		posix_spawn_file_actions_destroy(&fa);
 		return ENOMEM;
 	}
-	posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
-	                                  POSIX_SPAWN_SETSIGDEF);
-	posix_spawnattr_setsigmask(&at, &none);
-	posix_spawnattr_setsigdefault(&at, &defaults);
-	posix_spawn_file_actions_addchdir_np(&fa, c->cwd ? c->cwd : "/");
-	posix_spawn_file_actions_adddup2(&fa, in, 0);
-	posix_spawn_file_actions_adddup2(&fa, out, 1);
-	posix_spawn_file_actions_adddup2(&fa, out, 2);
-	posix_spawn_file_actions_addclosefrom_np(&fa, 3);
-	int rc = posix_spawn(pid, c->argv[0], &fa, &at, c->argv, c->envp);
+	int rc = set_up(&fa, &at, c, in, out);
+	if (!rc)
+		rc = posix_spawn(pid, c->argv[0], &fa, &at, c->argv, c->envp);
 	posix_spawn_file_actions_destroy(&fa);
 	posix_spawnattr_destroy(&at);
 	return rc;
