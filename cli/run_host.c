@@ -15,6 +15,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+static void lacks(run_host *h, bool memory_failed)
+{
+	h->no_memory |= memory_failed;
+}
+
 /* ---- paths ---- */
 
 /* openat2() without links of /proc; ENOSYS where there is none. */
@@ -35,7 +40,7 @@ static long open_path(const char *path)
 /* realpath(), but links of /proc are not followed: they lead elsewhere for another process. */
 static bool resolve(void *ctx, const char *path, char *out, size_t n)
 {
-	(void)ctx;
+	run_host *h = ctx;
 	char full[PATH_MAX], link[64];
 	long fd = open_path(path);
 	if (fd < 0 && errno != ENOSYS && errno != EPERM)
@@ -49,8 +54,10 @@ static bool resolve(void *ctx, const char *path, char *out, size_t n)
 			return snprintf(out, n, "%s", full) < (int)n;
 		}
 	}
-	if (!realpath(path, full))
+	if (!realpath(path, full)) {
+		lacks(h, errno == ENOMEM);
 		return false;
+	}
 	if (snprintf(out, n, "%s", full) < (int)n)
 		return true;
 	errno = ENAMETOOLONG;
@@ -68,7 +75,7 @@ static bool is_there(void *ctx, const char *path)
 #define LOOK_DEPTH 6
 #define LOOK_ENTRIES 4096
 
-static bool find_socket(int at, const char *name, int depth, int *left)
+static bool find_socket(run_host *h, int at, const char *name, int depth, int *left)
 {
 	struct stat st;
 	if (--*left < 0)
@@ -87,12 +94,13 @@ static bool find_socket(int at, const char *name, int depth, int *left)
 	if (fd < 0) /* a folder that can be searched but not listed hides names, not sockets */
 		return faccessat(at, name, X_OK, AT_EACCESS) == 0;
 	DIR *d = depth < LOOK_DEPTH ? fdopendir(fd) : NULL;
+	lacks(h, depth < LOOK_DEPTH && !d && errno == ENOMEM);
 	bool found = false;
 	if (!d)
 		close(fd);
 	for (struct dirent *e; d && !found && (e = readdir(d));)
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			found = find_socket(dirfd(d), e->d_name, depth + 1, left);
+			found = find_socket(h, dirfd(d), e->d_name, depth + 1, left);
 	if (d)
 		closedir(d);
 	return found;
@@ -100,9 +108,8 @@ static bool find_socket(int at, const char *name, int depth, int *left)
 
 static bool has_socket(void *ctx, const char *path, bool near)
 {
-	(void)ctx;
 	int left = LOOK_ENTRIES;
-	return find_socket(AT_FDCWD, path, near ? LOOK_DEPTH - 2 : 0, &left);
+	return find_socket(ctx, AT_FDCWD, path, near ? LOOK_DEPTH - 2 : 0, &left);
 }
 
 static bool one_socket(int at, const char *name)
@@ -115,10 +122,10 @@ static bool one_socket(int at, const char *name)
 /* One level: agents and servers put theirs right into a folder of its own. */
 static bool is_socket(void *ctx, const char *path)
 {
-	(void)ctx;
 	if (one_socket(AT_FDCWD, path))
 		return true;
 	DIR *d = opendir(path);
+	lacks(ctx, !d && errno == ENOMEM);
 	bool found = false;
 	int left = LOOK_ENTRIES;
 	for (struct dirent *e; d && !found && left-- && (e = readdir(d));)
@@ -152,6 +159,7 @@ static void descriptor(run_host *h, int fd)
 	if (len > 0 && path[0] == '/') {
 		path[len] = '\0';
 		f->path = h->paths[h->n_fds] = strdup(path);
+		lacks(h, !f->path);
 	}
 	if (f->type == S_IFDIR) {
 		struct statvfs v;
@@ -178,6 +186,7 @@ static void inherited(run_host *h, int fd)
 static void every_descriptor(run_host *h)
 {
 	DIR *d = opendir("/proc/self/fd");
+	lacks(h, !d && errno == ENOMEM);
 	for (struct dirent *e; d && (e = readdir(d));)
 		if (atoi(e->d_name) > 2)
 			inherited(h, atoi(e->d_name));
@@ -260,19 +269,23 @@ static char *mount_point(char *line)
 static void mounts(run_host *h)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
+	lacks(h, !f && errno == ENOMEM);
 	char *line = NULL;
 	size_t cap = 0;
 	h->mounted = calloc(RUN_HOST_MOUNTED_MAX, sizeof *h->mounted);
 	bool all = f && h->mounted;
+	lacks(h, !h->mounted);
 	while (all && getline(&line, &cap, f) > 0) {
 		const char *at = mount_point(line);
 		char *copy = at ? strdup(at) : NULL;
+		lacks(h, at && !copy);
 		all = copy && h->n_mounted < RUN_HOST_MOUNTED_MAX;
 		if (all)
 			h->mounted[h->n_mounted++] = copy;
 		else
 			free(copy);
 	}
+	lacks(h, all && !feof(f) && errno == ENOMEM);
 	free(line);
 	if (f)
 		fclose(f);
@@ -306,10 +319,11 @@ static bool engine_elsewhere(void)
 	return false;
 }
 
-static bool no_userns(void)
+static bool no_userns(run_host *h)
 {
 	int max = 1;
 	FILE *f = fopen("/proc/sys/user/max_user_namespaces", "re");
+	lacks(h, !f && errno == ENOMEM);
 	if (!f || fscanf(f, "%d", &max) != 1)
 		max = access("/proc/self/ns/user", F_OK) == 0;
 	if (f)
@@ -327,7 +341,9 @@ void run_host_look(run_host *h, const run_cli_options *o, char *const *argv)
 		snprintf(h->cwd, sizeof h->cwd, "%s", at);
 	struct passwd pw, *found = NULL;
 	char buf[65536];
-	if (!getpwuid_r(getuid(), &pw, buf, sizeof buf, &found) && found) {
+	int lookup = getpwuid_r(getuid(), &pw, buf, sizeof buf, &found);
+	lacks(h, lookup == ENOMEM);
+	if (!lookup && found) {
 		snprintf(h->home, sizeof h->home, "%s", pw.pw_dir ? pw.pw_dir : "");
 		if (strlen(pw.pw_name) < sizeof h->user)
 			strcpy(h->user, pw.pw_name);
@@ -340,12 +356,13 @@ void run_host_look(run_host *h, const run_cli_options *o, char *const *argv)
 	                           .uid = (long)geteuid(),
 	                           .engine_elsewhere = engine_elsewhere(),
 	                           .supervised = true,
-	                           .no_userns = no_userns(),
+	                           .no_userns = no_userns(h),
 	                           .terminal = terminal(o),
 	                           .resolve = resolve,
 	                           .is_there = is_there,
 	                           .is_socket = is_socket,
-	                           .has_socket = has_socket};
+	                           .has_socket = has_socket,
+	                           .ctx = h};
 	descriptors(h, o, argv);
 	mounts(h);
 	/* any program on the way: a runner's own bits count, others' only make it stricter */

@@ -14,6 +14,7 @@ typedef struct run_host {
 	size_t n_fds;
 	char **mounted;
 	size_t n_mounted;
+	bool no_memory;      /* something was not seen for that reason: nothing holds */
 	sw_derive_options d; /* filled, but for what the caller states */
 } run_host;
 

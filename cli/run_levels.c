@@ -26,7 +26,7 @@ static void compare(run_cli_level *v)
 	                          : "unknown");
 }
 
-/* What the argv gives, here and now. */
+/* What the argv gives, here and now. SW_ENOMEM: it is not known, which is not "nothing". */
 static int derive(sw_derived *out, const run_cli_options *o, char *const *argv, size_t argc,
                   const char *const *writable, size_t n)
 {
@@ -37,10 +37,15 @@ static int derive(sw_derived *out, const run_cli_options *o, char *const *argv, 
 	h->d.writable = writable;
 	h->d.n_writable = n;
 	sw_derive(out, argv, argc, &h->d);
+	bool no_memory = h->no_memory || (out->basis == SW_BASIS_UNKNOWN &&
+	                                  !strcmp(out->unknown_why, "out of memory"));
 	run_host_doubt(h, o, argv, out);
 	run_host_free(h);
 	free(h);
-	return 0;
+	if (!no_memory)
+		return 0;
+	sw_derived_clear(out);
+	return SW_ENOMEM;
 }
 
 /*
