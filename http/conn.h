@@ -34,7 +34,8 @@ typedef struct http_conns http_conns;
 
 int http_conns_new(http_conns **out, const http_config *config);
 void http_conns_free(http_conns *conns); /* NULL is fine; all connections must be closed */
-/* fd is looked at (peer credentials), not owned. NULL: out of memory. */
+/* fd is looked at (peer credentials), not owned. NULL: out of memory, it
+ * must not be served. */
 http_conn *http_conns_add(http_conns *conns, int fd, bool is_unix, int port);
 /* Before the descriptor is closed. */
 void http_conns_remove(http_conns *conns, http_conn *conn);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "events.h"
 #include "guard.h"
@@ -393,6 +394,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
 		return MHD_NO; /* out of memory in on_uri() */
 	if (!x->begun) {
 		begin(x, cls, c, url, method);
+		if (!x->conn)
+			return MHD_NO; /* out of memory in on_connection() */
 		return answer_at_once(x) ? respond(x) : MHD_YES;
 	}
 	if (*data_size) {
@@ -440,6 +443,9 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **socket_con
 		*socket_context =
 		    http_conns_add(d->conns, info ? info->connect_fd : -1,
 		                   d->listener.kind == HTTP_LISTEN_UNIX, d->listener.port);
+		/* without deadlines and without its peer it is not served */
+		if (!*socket_context && info)
+			shutdown(info->connect_fd, SHUT_RDWR);
 	} else {
 		http_conns_remove(d->conns, *socket_context);
 		*socket_context = NULL;
