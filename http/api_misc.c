@@ -162,14 +162,18 @@ static void trail_text(http_server *s, sw_buf *b)
 	sw_store *store;
 	sw_store_counts c;
 	sw_store_head h;
-	int code = http_readers_take(s->readers, &store, NULL);
+	sw_error err = {0};
+	int code = http_readers_take(s->readers, &store, &err);
 
 	if (!code) {
-		code = sw_store_counts_get(store, &c, NULL);
+		code = sw_store_counts_get(store, &c, &err);
 		if (!code)
-			code = sw_store_head_get(store, &h, NULL);
+			code = sw_store_head_get(store, &h, &err);
 		http_readers_give(s->readers, store, code != 0);
 	}
+	/* says nothing of the trail */
+	if (code && (code == SW_ENOMEM || err.code == SW_ENOMEM) && !b->error)
+		b->error = SW_ENOMEM;
 	http_metrics_head(b, "sandwitness_trail_up", "gauge",
 	                  "Whether the audit trail could be read.");
 	sw_buf_addf(b, "sandwitness_trail_up %d\n", !code);
