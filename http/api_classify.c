@@ -11,6 +11,10 @@ static void classify(http_request *req, http_reply *reply, const http_input *in)
 	sw_result *result = NULL;
 	const sw_pack *pack = http_packs_get(req->server->packs, in->backend, &err);
 
+	if (!pack && err.code == SW_ENOMEM) {
+		http_reply_error(reply, &err);
+		return;
+	}
 	if (!pack) {
 		http_reply_problem(reply, HTTP_PROBLEM_BAD_BODY, "backend: %s", err.what);
 		return;

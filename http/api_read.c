@@ -171,8 +171,11 @@ void http_api_invocation(http_request *req, http_reply *reply)
 	} else if (code) {
 		http_reply_error(reply, &err);
 	} else {
-		if (explain)
-			http_explain_add(req->server->packs, j);
+		if (explain && http_explain_add(req->server->packs, j, &err)) {
+			json_decref(j);
+			http_reply_error(reply, &err);
+			return;
+		}
 		http_reply_json(reply, 200, j);
 	}
 }

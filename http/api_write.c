@@ -56,29 +56,35 @@ static int add_peer(json_t *record, const http_peer *peer, sw_error *err)
 
 /*
  * A replay may come from another process of the same user, whose pid would make it
- * another content. Takes over the pid that stands in the trail; false: nothing to gain.
+ * another content. Takes over the pid that stands in the trail; 0: nothing to gain, 1: done,
+ * SW_ENOMEM: not known.
  */
-static bool adopt_pid(http_request *req, json_t *record)
+static int adopt_pid(http_request *req, json_t *record)
 {
 	const char *id = json_string_value(json_object_get(record, "id"));
 	json_t *stored = NULL, *labels = json_object_get(record, "labels");
 	sw_store *store;
-	bool changed = false;
+	int changed = 0;
 
-	if (!id || !req->peer.has_credentials ||
-	    http_readers_take(req->server->readers, &store, NULL))
-		return false;
-	int code = sw_store_invocation(store, id, &stored, NULL);
+	if (!id || !req->peer.has_credentials)
+		return 0;
+	sw_error err = {0};
+	int code = http_readers_take(req->server->readers, &store, &err);
+	if (code)
+		return err.code == SW_ENOMEM ? SW_ENOMEM : 0;
+	code = sw_store_invocation(store, id, &stored, &err);
 	http_readers_give(req->server->readers, store, code != 0 && code != SW_ENOTFOUND);
 	if (code)
-		return false;
+		return err.code == SW_ENOMEM ? SW_ENOMEM : 0;
 	const json_t *was = json_object_get(stored, "labels");
 	const char *uid = json_string_value(json_object_get(was, PEER_PREFIX "uid"));
 	const char *pid = json_string_value(json_object_get(was, PEER_PREFIX "pid"));
 	const char *my_uid = json_string_value(json_object_get(labels, PEER_PREFIX "uid"));
 	const char *my_pid = json_string_value(json_object_get(labels, PEER_PREFIX "pid"));
 	if (uid && pid && my_uid && my_pid && !strcmp(uid, my_uid) && strcmp(pid, my_pid) != 0)
-		changed = !json_object_set_new(labels, PEER_PREFIX "pid", json_string(pid));
+		changed = json_object_set_new(labels, PEER_PREFIX "pid", json_string(pid))
+		              ? SW_ENOMEM
+		              : 1;
 	json_decref(stored);
 	return changed;
 }
@@ -103,9 +109,13 @@ typedef struct batch {
 
 static int parse_one(http_request *req, batch *b, size_t i, sw_error *err)
 {
-	int code =
-	    sw_record_parse(&b->parsed[i], b->records[i], http_packs_find, req->server->packs, err);
+	http_packs_finder finder = {.packs = req->server->packs};
+	int code = sw_record_parse(&b->parsed[i], b->records[i], http_packs_find, &finder, err);
 
+	if (finder.error.code == SW_ENOMEM) { /* not: "no signatures for it" */
+		*err = finder.error;
+		return SW_ENOMEM;
+	}
 	if (code)
 		return code;
 	b->ops[i] = (sw_store_op){.kind = sw_record_parsed_kind(b->parsed[i]),
@@ -141,14 +151,23 @@ static void retry_conflicts(http_request *req, batch *b)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		sw_error err = {0};
-		if (b->ops[i].code != SW_ECONFLICT || !adopt_pid(req, b->records[i]))
+		if (b->ops[i].code != SW_ECONFLICT)
 			continue;
 		sw_store_op before = b->ops[i];
-		sw_record_parsed_free(b->parsed[i]);
-		b->parsed[i] = NULL;
-		if (parse_one(req, b, i, &err) ||
-		    http_writer_submit(req->server->writer, &b->ops[i], 1, &err))
+		int code = adopt_pid(req, b->records[i]);
+		if (!code)
+			continue;
+		if (code > 0) {
+			sw_record_parsed_free(b->parsed[i]);
+			b->parsed[i] = NULL;
+			code = parse_one(req, b, i, &err);
+			if (!code)
+				code = http_writer_submit(req->server->writer, &b->ops[i], 1, &err);
+		}
+		if (code)
 			b->ops[i] = before;
+		if (code == SW_ENOMEM) /* it may be a replay */
+			b->ops[i].code = sw_error_set(&b->ops[i].error, code, "out of memory");
 	}
 }
 
@@ -163,13 +182,31 @@ static void count(http_request *req, const batch *b)
 	}
 }
 
+/* What was done cannot be undone when there is no memory to tell it. */
+static void answer(http_reply *reply, int status, json_t *j)
+{
+	static const char untold[] =
+	    "{\"type\":\"" HTTP_PROBLEM_TYPE_PREFIX
+	    "internal\",\"title\":\"The service failed\",\"status\":500,"
+	    "\"detail\":\"out of memory for the answer: what was sent may be recorded\","
+	    "\"fix\":\"send again what has an id of its own: that gives the same receipts\"}";
+
+	http_reply_json(reply, status, j);
+	if (reply->body)
+		return;
+	reply->fixed = untold;
+	reply->len = sizeof(untold) - 1;
+}
+
 static void answer_one(http_reply *reply, const sw_store_op *op)
 {
 	if (op->code) {
 		http_reply_error(reply, &op->error);
 		return;
 	}
-	http_reply_json(reply, op->receipt.replay ? 200 : 201, sw_receipt_json(&op->receipt));
+	answer(reply, op->receipt.replay ? 200 : 201, sw_receipt_json(&op->receipt));
+	if (!reply->body)
+		return;
 	sw_buf b;
 	sw_buf_init(&b, 3 * SW_RECORD_ID_MAX + 1);
 	http_escape(&b, op->receipt.id);
@@ -188,11 +225,15 @@ static void answer_many(http_reply *reply, const batch *b)
 		json_t *one = b->ops[i].code ? op_problem(&b->ops[i], &status)
 		                             : sw_receipt_json(&b->ops[i].receipt);
 		failed += b->ops[i].code != 0;
-		json_array_append_new(results, one);
+		if (json_array_append_new(results, one)) { /* each has its place */
+			json_decref(results);
+			answer(reply, 500, NULL);
+			return;
+		}
 	}
-	http_reply_json(reply, 200,
-	                json_pack("{s:I, s:I, s:o}", "recorded", (json_int_t)b->n - failed,
-	                          "failed", failed, "results", results));
+	answer(reply, 200,
+	       json_pack("{s:I, s:I, s:o}", "recorded", (json_int_t)b->n - failed, "failed", failed,
+	                 "results", results));
 }
 
 static void record_all(http_request *req, http_reply *reply, batch *b, bool many)
@@ -208,10 +249,14 @@ static void record_all(http_request *req, http_reply *reply, batch *b, bool many
 	for (size_t i = 0; i < b->n; i++) {
 		if (!json_is_object(b->records[i])) {
 			sw_error_set(&errors[i], SW_EINVAL, "a record is a JSON object");
-		} else if (add_peer(b->records[i], &req->peer, &errors[i]) ||
-		           parse_one(req, b, i, &errors[i])) {
-			if (!errors[i].code)
-				errors[i].code = SW_EINVAL;
+		} else {
+			int code = add_peer(b->records[i], &req->peer, &errors[i]);
+			if (!code)
+				code = parse_one(req, b, i, &errors[i]);
+			if (code && !errors[i].code)
+				sw_error_set(&errors[i], code, "%s",
+				             code == SW_ENOMEM ? "out of memory"
+				                               : "the record is not understood");
 		}
 		bad += errors[i].code != 0;
 	}

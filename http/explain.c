@@ -59,12 +59,13 @@ static void read_facts(const json_t *inv, sw_facts *facts, sw_exit *x, sw_starte
 	x->timed_out = json_is_true(json_object_get(inv, "timed_out"));
 }
 
-void http_explain_add(http_packs *packs, json_t *inv)
+int http_explain_add(http_packs *packs, json_t *inv, sw_error *err)
 {
 	const json_t *text = json_object_get(inv, "output");
+	int code = 0;
 	const json_t *b64 = json_object_get(inv, "output_b64");
 	const char *backend = json_string_value(json_object_get(inv, "backend"));
-	const sw_pack *pack = backend ? http_packs_get(packs, backend, NULL) : NULL;
+	const sw_pack *pack = backend ? http_packs_get(packs, backend, err) : NULL;
 	sw_facts facts = {.observe_ok = true};
 	sw_exit x = {0};
 	sw_started started = SW_STARTED_UNKNOWN;
@@ -76,15 +77,21 @@ void http_explain_add(http_packs *packs, json_t *inv)
 	if (json_is_string(text))
 		output = (sw_str){json_string_value(text), json_string_length(text)};
 	else if (json_is_string(b64) &&
-	         !sw_base64_decode(json_string_value(b64), json_string_length(b64), &decoded,
-	                           &output.len))
+	         !(code = sw_base64_decode(json_string_value(b64), json_string_length(b64),
+	                                   &decoded, &output.len)))
 		output.ptr = decoded;
+	if (backend && !pack && err->code == SW_ENOMEM)
+		code = SW_ENOMEM;
 	read_facts(inv, &facts, &x, &started, &source);
-	if (pack && output.ptr &&
-	    !sw_explain(pack, &facts, x, started, source, output.ptr, output.len, &e, NULL))
+	if (pack && output.ptr)
+		code =
+		    sw_explain(pack, &facts, x, started, source, output.ptr, output.len, &e, NULL);
+	if (e)
 		json_object_set_new(inv, "explanation", explanation_json(e));
 	else
 		json_object_set_new(inv, "explanation", json_null());
 	sw_explanation_free(e);
 	free(decoded);
+	/* any other reason is one why it cannot be explained */
+	return code == SW_ENOMEM ? sw_error_set(err, code, "out of memory") : 0;
 }

@@ -8,7 +8,7 @@
 
 #include "packs.h"
 
-/* Adds "explanation" to the invocation (null where no output was kept). */
-void http_explain_add(http_packs *packs, json_t *invocation);
+/* Adds "explanation" to the invocation (null where no output was kept). SW_ENOMEM. */
+int http_explain_add(http_packs *packs, json_t *invocation, sw_error *err);
 
 #endif

@@ -168,7 +168,9 @@ const sw_pack *http_packs_get(http_packs *p, const char *backend, sw_error *err)
 
 const sw_pack *http_packs_find(void *arg, const char *backend)
 {
-	return http_packs_get(arg, backend, NULL);
+	http_packs_finder *f = arg;
+
+	return http_packs_get(f->packs, backend, &f->error);
 }
 
 const sw_cause *http_packs_cause(const http_packs *p, const char *slug)

@@ -16,7 +16,11 @@ void http_packs_free(http_packs *p); /* NULL is fine */
 const sw_pack_set *http_packs_set(const http_packs *p);
 /* NULL and *err where there is no such backend. Borrowed. */
 const sw_pack *http_packs_get(http_packs *p, const char *backend, sw_error *err);
-/* As sw_pack_finder; arg is the http_packs. */
+typedef struct http_packs_finder {
+	http_packs *packs;
+	sw_error error; /* of the last find that gave NULL */
+} http_packs_finder;
+/* As sw_pack_finder; arg is an http_packs_finder. */
 const sw_pack *http_packs_find(void *arg, const char *backend);
 /* NULL: unknown slug. User causes first. */
 const sw_cause *http_packs_cause(const http_packs *p, const char *slug);
