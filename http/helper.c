@@ -53,8 +53,11 @@ static void answer(int fd, const request *q, const sw_pack_set *packs)
 	json_t *reply = status ? json_pack("{s:o}", "status", status) : error_json(&err);
 	char *text = reply ? sw_json_dump(reply) : NULL;
 
-	if (text)
-		sw_write_all(fd, text, strlen(text));
+	char lost[64]; /* what can be said without memory */
+	snprintf(lost, sizeof(lost), "{\"error\":{\"code\":%d,\"what\":\"out of memory\"}}",
+	         SW_ENOMEM);
+	const char *said = text ? text : lost;
+	sw_write_all(fd, said, strlen(said));
 	free(text);
 	json_decref(reply);
 }
@@ -195,7 +198,12 @@ static int collect(int fd, int wait_ms, sw_buf *b)
 
 static int unpack(const sw_buf *b, json_t **out, sw_error *err)
 {
+	bool lacked = sw_json_lacks(false);
 	json_t *reply = b->len ? json_loadb(b->ptr, b->len, JSON_ALLOW_NUL, NULL) : NULL;
+	if (sw_json_lacks(lacked)) {
+		json_decref(reply);
+		return sw_error_set(err, SW_ENOMEM, "out of memory");
+	}
 	json_t *status = json_object_get(reply, "status");
 	const json_t *e = json_object_get(reply, "error");
 	int code = 0;
@@ -244,6 +252,8 @@ int http_helper_status(http_helper *h, bool probe, const char *only, json_t **ou
 		sw_error_set(err, code, "the look took too long");
 		sw_error_more(err, "status", NULL,
 		              "try again; sandwitness status -v shows what is slow");
+	} else if (code == SW_ENOMEM) {
+		sw_error_set(err, code, "out of memory");
 	} else {
 		code = unpack(&b, out, err);
 	}
