@@ -289,6 +289,8 @@ void store_print_table(FILE *to, const json_t *columns, const json_t *rows)
 			    r == 0 ? strdup(name)
 			           : store_cell_text(
 			                 json_object_get(json_array_get(rows, r - 1), name), kind);
+			if (!z)
+				sw_text_lacks();
 			cells[r * n + c] = z;
 			if (z && width_of(z) > w[c])
 				w[c] = width_of(z);
