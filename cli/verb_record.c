@@ -40,12 +40,34 @@ typedef struct recorder {
 	entry e[RECORD_GROUP];
 	size_t n;
 	uint64_t line, recorded, replayed, refused;
-	bool failed; /* the trail could not be written */
+	bool failed;      /* the trail could not be written */
+	bool unable;      /* some record was not refused for what it says */
+	sw_error no_pack; /* why there are no signatures for the current one */
 } recorder;
 
 static const sw_pack *find(void *arg, const char *backend)
 {
-	return cli_pack(((recorder *)arg)->set, backend);
+	recorder *r = arg;
+	const sw_pack *pack = cli_pack_quiet(r->set, backend, &r->no_pack);
+	if (!pack && r->no_pack.code != SW_ENOMEM)
+		cli_fail(&r->no_pack);
+	return pack;
+}
+
+/* An error without words has one reason. */
+static void word(sw_error *e, int code)
+{
+	if (!e->what[0])
+		sw_error_set(e, code, "%s",
+		             code == SW_ENOMEM || sw_text_lacked() ? "out of memory" : "failed");
+}
+
+/* An entry that is not recorded. */
+static void fault(recorder *r, entry *e)
+{
+	word(&e->error, e->code);
+	r->refused++;
+	r->unable |= e->code == SW_ENOMEM || e->code == SW_EIO || e->code == SW_EBUSY;
 }
 
 static void refuse(const recorder *r, const entry *e)
@@ -78,14 +100,15 @@ static void post(recorder *r, size_t from, size_t to)
 	json_t *body = json_array(), *answer = NULL;
 	sw_error err = {0};
 	size_t n = 0;
-	for (size_t i = from; i < to; i++)
-		if (r->e[i].code == 0)
-			json_array_append(body, r->e[i].object);
-	int code = json_array_size(body)
-	               ? cli_server_call(r->o->server, "/v1/invocations", body, &answer, &err)
-	               : 0;
+	int code = body ? 0 : SW_ENOMEM;
+	for (size_t i = from; i < to && !code; i++)
+		if (r->e[i].code == 0 && json_array_append(body, r->e[i].object))
+			code = SW_ENOMEM;
+	if (!code && json_array_size(body))
+		code = cli_server_call(r->o->server, "/v1/invocations", body, &answer, &err);
 	json_decref(body);
-	if (code == SW_EIO || code == SW_EBUSY) {
+	if (code == SW_EIO || code == SW_EBUSY || code == SW_ENOMEM) {
+		word(&err, code);
 		sw_error_print(stderr, &err);
 		r->failed = true;
 	}
@@ -101,7 +124,7 @@ static void post(recorder *r, size_t from, size_t to)
 			e->code = cli_server_problem(one, &e->error);
 		}
 		if (e->code != 0) {
-			r->refused++;
+			fault(r, e);
 			if (!r->failed || r->o->json)
 				refuse(r, e);
 		} else {
@@ -152,6 +175,7 @@ static void flush_group(recorder *r)
 	}
 	int code = n ? sw_store_write(r->store, ops, n, &err) : 0;
 	if (code != 0) {
+		word(&err, code);
 		sw_error_print(stderr, &err);
 		r->failed = true;
 	}
@@ -163,7 +187,7 @@ static void flush_group(recorder *r)
 			e->error = op->error;
 		}
 		if (e->code != 0) {
-			r->refused++;
+			fault(r, e);
 			if (code == 0 || r->o->json)
 				refuse(r, e);
 		} else {
@@ -199,12 +223,18 @@ static void take_line(recorder *r, const char *p, size_t n)
 		json_t *id = json_object_get(o, "id");
 		e->id = id ? json_incref(id) : NULL;
 		if (!r->o->server) {
+			r->no_pack = (sw_error){0};
 			e->code = sw_record_parse(&e->parsed, o, find, r, &e->error);
+			if (r->no_pack.code == SW_ENOMEM) { /* not: "no signatures for it" */
+				e->code = SW_ENOMEM;
+				e->error = r->no_pack;
+			}
 		} else if (json_is_object(o)) {
 			e->object = json_incref(o);
 			e->size = n;
-			if (r->o->keep > 0 && !json_object_get(o, "keep_output"))
-				json_object_set_new(o, "keep_output", json_integer(r->o->keep));
+			if (r->o->keep > 0 && !json_object_get(o, "keep_output") &&
+			    json_object_set_new(o, "keep_output", json_integer(r->o->keep)))
+				e->code = sw_error_set(&e->error, SW_ENOMEM, "out of memory");
 		} else {
 			e->code = sw_error_set(&e->error, SW_EINVAL, "a JSON object is expected");
 		}
@@ -336,7 +366,7 @@ static int run(int argc, char **argv)
 			printf("recorded %llu (%llu replayed), refused %llu\n",
 			       (unsigned long long)r->recorded, (unsigned long long)r->replayed,
 			       (unsigned long long)r->refused);
-		if (status == CLI_OK && r->failed)
+		if (status == CLI_OK && (r->failed || r->unable))
 			status = CLI_IO;
 		else if (status == CLI_OK && r->refused)
 			status = CLI_USAGE;
@@ -358,7 +388,7 @@ const cli_verb cli_verb_record = {
         "  --json               a receipt or an error for every line, in order\n"
         "  --server unix:PATH   let a running service (sandwitness serve) record them\n"
         "  --keep-output BYTES  keep up to so much of each output, redacted\n\n"
-        "Exit status: 0 all recorded, 1 some refused, 2 the trail could not be written.\n\n"
+        "Exit status: 0 all recorded, 1 some refused, 2 some could not be recorded.\n\n"
         "  $ echo '{\"backend\":\"bwrap\",\"exit\":1,\"output\":\"bwrap: setting up uid map: "
         "Permission denied\\n\"}' | sandwitness record\n",
     .run = run};
