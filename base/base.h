@@ -85,6 +85,8 @@ json_t *sw_json_text(sw_str s);
 json_t *sw_json_z(const char *z);
 /* Compact, one line, insertion order. NULL: out of memory, or j is NULL. */
 char *sw_json_dump(const json_t *j);
+/* With jansson's flags. json_dumps() itself is not for us: see sw_json_whole_or_none(). */
+char *sw_json_dump_as(const json_t *j, size_t flags);
 /*
  * For a program's main(), before any JSON: an allocation that fails while an object is built would
  * leave a member out without a word; from here on sw_json_dump() gives NULL then (the next dump of

@@ -1,6 +1,8 @@
 /* What people read, and JSON. */
 #include "base.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,27 +45,67 @@ json_t *sw_json_z(const char *z)
 	return z ? sw_json_text(sw_str_of(z)) : json_null();
 }
 
+/*
+ * jansson's reader goes on, and may crash, where an allocation fails. So it gets a last piece of
+ * ours instead: enough to come to its end, and what it has made is not used. Pieces of the reserve
+ * are handed out one behind the other, and all are free again when the last one is.
+ */
+enum { RESERVE = 128 * 1024 };
+static _Alignas(16) unsigned char reserve[RESERVE];
+static size_t reserve_used, reserve_pieces;
+static pthread_mutex_t reserve_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void *json_alloc(size_t n)
 {
 	void *p = malloc(n);
-	if (!p)
-		sw_text_lacks();
+	if (p)
+		return p;
+	sw_text_lacks();
+	pthread_mutex_lock(&reserve_lock);
+	size_t want = (n + 15) / 16 * 16;
+	if (want >= n && want <= RESERVE - reserve_used) {
+		p = reserve + reserve_used;
+		reserve_used += want;
+		reserve_pieces++;
+	}
+	pthread_mutex_unlock(&reserve_lock);
 	return p;
+}
+
+static void json_free(void *p)
+{
+	if ((uintptr_t)p - (uintptr_t)reserve >= RESERVE) {
+		free(p);
+		return;
+	}
+	pthread_mutex_lock(&reserve_lock);
+	if (--reserve_pieces == 0)
+		reserve_used = 0;
+	pthread_mutex_unlock(&reserve_lock);
 }
 
 void sw_json_whole_or_none(void)
 {
-	json_set_alloc_funcs(json_alloc, free);
+	json_set_alloc_funcs(json_alloc, json_free);
+}
+
+char *sw_json_dump_as(const json_t *j, size_t flags)
+{
+	char *text = json_dumps(j, flags);
+	json_malloc_t made;
+	json_free_t freed;
+	if (sw_json_lacks(false)) {
+		/* it may be a piece of the reserve, which free() does not know */
+		json_get_alloc_funcs(&made, &freed);
+		freed(text);
+		text = NULL;
+	}
+	return text;
 }
 
 char *sw_json_dump(const json_t *j)
 {
-	char *text = json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY);
-	if (sw_json_lacks(false)) {
-		free(text);
-		text = NULL;
-	}
-	return text;
+	return sw_json_dump_as(j, JSON_COMPACT | JSON_ENCODE_ANY);
 }
 
 enum { JSON_DEPTH_MAX = 64 };

@@ -321,7 +321,8 @@ static void csv_cell(FILE *to, const json_t *v)
 	if (json_is_string(v)) {
 		sw_csv_text(&b, json_string_value(v), json_string_length(v));
 	} else if (v && !json_is_null(v)) {
-		char *z = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+		char *z =
+		    sw_json_dump_as(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
 		if (z && (json_is_number(v) || json_is_boolean(v)))
 			sw_buf_adds(&b, z);
 		else if (z)

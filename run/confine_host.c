@@ -30,6 +30,8 @@ static void mask_if_readable(cf_list *masks, const char *path)
 static void host_keys(cf_list *masks)
 {
 	DIR *d = opendir("/etc/ssh");
+	if (!d && errno == ENOMEM)
+		masks->error = SW_ENOMEM;
 	if (!d)
 		return;
 	for (struct dirent *e; (e = readdir(d)) && masks->n < 64;) {
@@ -51,7 +53,10 @@ int sw_confine_host_read(sw_confine_host *out, sw_error *err)
 
 	struct passwd pw, *found = NULL;
 	char buf[4096], *home = NULL, real[SW_PATH_MAX];
-	if (!getpwuid_r(geteuid(), &pw, buf, sizeof(buf), &found) && found)
+	int lookup = getpwuid_r(geteuid(), &pw, buf, sizeof(buf), &found);
+	if (lookup == ENOMEM)
+		masks.error = SW_ENOMEM;
+	if (!lookup && found)
 		home = found->pw_dir;
 	if (found && !(out->user = strdup(found->pw_name)))
 		masks.error = SW_ENOMEM;

@@ -196,7 +196,7 @@ static void csv_cell(sw_buf *b, const json_t *v)
 	} else if (json_is_array(v) && json_array_size(v) == 0) {
 		return;
 	} else if (v && !json_is_null(v)) {
-		char *z = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_PRESERVE_ORDER);
+		char *z = sw_json_dump_as(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_PRESERVE_ORDER);
 		if (!z)
 			b->error = SW_ENOMEM;
 		else if (json_is_number(v) || json_is_boolean(v))

@@ -216,8 +216,9 @@ static int command(st_prep *p, const sw_record *r, sw_error *err)
 	bool bad = false;
 	for (i = 0; i < r->argc; i++) {
 		json_t *v = sw_json_text(clean[i]);
-		char *z = v ? json_dumps(v, JSON_ENCODE_ANY) : NULL;
+		char *z = v ? sw_json_dump_as(v, JSON_ENCODE_ANY) : NULL;
 		size_t n = z ? strlen(z) + 1 : 0;
+		bad |= v && !z;
 		free(z);
 		if (!v || used + n > SW_RECORD_COMMAND_MAX - 64) {
 			bad |= !v;
