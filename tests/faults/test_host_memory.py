@@ -9,12 +9,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
 
-CLI = os.environ["SANDWITNESS"]
-LIB = os.environ["SW_NO_MEMORY_LIB"]
-POINTS = int(os.environ.get("SW_NO_MEMORY_POINTS", "40"))
+import starving
+from starving import CLI, POINTS, done, ok
+
 # Before that is getpwuid_r(3), which itself crashes in glibc at one allocation or two.
 FIRST = 30
 VERBS = [
@@ -27,35 +25,14 @@ VERBS = [
 RUN = ["run", "--sandbox", "read_only", "--db", "run.db", "--verdict-file", "verdict", "--", "/bin/true"]
 CHANGES = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+Z?|sandwitness-probe-\w+|"
                      rb"(?<=\"duration_ms\":)[0-9]+")
-count = failed = 0
-
-os.chdir(tempfile.mkdtemp(dir=os.environ.get("TMPDIR")))
-os.environ.update(XDG_STATE_HOME=os.getcwd() + "/state", XDG_CONFIG_HOME=os.getcwd() + "/config", HOME=os.getcwd())
-with open("now", "w"):
-    pass
 os.mkdir("path")  # the one runner that is quickly asked
 if shutil.which("bwrap"):
     os.symlink(shutil.which("bwrap"), "path/bwrap")
 os.environ["PATH"] = os.getcwd() + "/path"
 
 
-def ok(good, name, detail=""):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}")
-    if not good:
-        print("#   " + str(detail)[:1500].replace("\n", "\n#   "))
-    sys.stdout.flush()
-
-
 def starved(args, after, times):
-    env = dict(os.environ, LD_PRELOAD=LIB, SW_NO_MEMORY=os.getcwd() + "/now", SW_NO_MEMORY_FORKS="1",
-               SW_NO_MEMORY_AFTER=str(after))
-    if times:
-        env["SW_NO_MEMORY_TIMES"] = str(times)
-    p = subprocess.run([CLI] + args, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
-    return p.returncode, CHANGES.sub(b"#", p.stdout), p.stderr
+    return starving.starved(args, after, times, CHANGES)
 
 
 for name, args in VERBS:
@@ -104,5 +81,4 @@ if subprocess.run([CLI, "preflight"], capture_output=True).returncode == 0:
     p = subprocess.run([CLI, "invocations", "--json", "--limit", "1000", "--db", "run.db"], capture_output=True)
     rows = {(o["backend"], o["effective"]) for o in map(json.loads, p.stdout.splitlines())}
     ok(rows == {whole[:2]}, "run --sandbox: no record says less", rows)
-print(f"1..{count}")
-sys.exit(1 if failed else 0)
+done()

@@ -8,12 +8,9 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
 
-CLI = os.environ["SANDWITNESS"]
-LIB = os.environ["SW_NO_MEMORY_LIB"]
-POINTS = int(os.environ.get("SW_NO_MEMORY_POINTS", "40"))
+import starving
+from starving import CLI, POINTS, done, ok
 
 PACK = """schema: 1
 backend: mine
@@ -27,10 +24,8 @@ RECORDS = (
     '{"backend":"bwrap","exit":1,"argv":["make","x"],"output":"bwrap: setting up uid map: Permission denied\\n","labels":{"k":"v"}}\n'
     '{"backend":"bwrap","exit":1,"output":"touch: cannot touch /etc/x: Read-only file system\\n"}\n') * 3
 
-os.chdir(tempfile.mkdtemp(dir=os.environ.get("TMPDIR")))
-os.environ.update(XDG_STATE_HOME=os.getcwd() + "/state", XDG_CONFIG_HOME=os.getcwd() + "/config", HOME=os.getcwd())
 os.mkdir("packs")
-for name, text in {"now": "", "packs/mine.yaml": PACK, "records": RECORDS,
+for name, text in {"packs/mine.yaml": PACK, "records": RECORDS,
                    "out": "make\ntouch: cannot touch '/etc/x': Read-only file system\n"}.items():
     with open(name, "w") as f:
         f.write(text)
@@ -39,8 +34,7 @@ subprocess.run([CLI, "export", "--db", "t.db", "--out", "x.ndjson"], check=True)
 
 ONE = ["--exit", "1", "out"]
 TRAIL = ["--db", "t.db"]
-# The verbs that look at the host (status, doctor, confine, run) call getpwuid_r(3), which itself
-# crashes without memory in glibc: what they rest on is in faults-alloc and faults-no_memory.
+# The verbs that look at the host are in test_host_memory.py.
 VERBS = [
     ("classify", ["classify", "--json", "--backend", "bwrap"] + ONE),
     ("classify for people", ["classify", "--verbose", "--backend", "bwrap"] + ONE),
@@ -62,27 +56,10 @@ VERBS = [
     ("reclassify", ["reclassify", "--json"] + TRAIL),
 ]
 CHANGES = re.compile(rb"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+Z?")
-count = failed = 0
-
-
-def ok(good, name, detail=""):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}")
-    if not good:
-        print("#   " + str(detail)[:1500].replace("\n", "\n#   "))
-    sys.stdout.flush()
 
 
 def starved(args, after, times, records=None):
-    env = dict(os.environ, LD_PRELOAD=LIB, SW_NO_MEMORY=os.getcwd() + "/now", SW_NO_MEMORY_FORKS="1",
-               SW_NO_MEMORY_AFTER=str(after))
-    if times:
-        env["SW_NO_MEMORY_TIMES"] = str(times)
-    with open(records or ("records" if "--batch" in args else os.devnull)) as stdin:
-        p = subprocess.run([CLI] + args, env=env, stdin=stdin, capture_output=True, timeout=60)
-    return p.returncode, CHANGES.sub(b"#", p.stdout), p.stderr
+    return starving.starved(args, after, times, CHANGES, records or ("records" if "--batch" in args else os.devnull))
 
 
 for name, args in VERBS:
@@ -153,5 +130,4 @@ for name, args, records in WRITERS:
             if v.returncode not in (0, 3) or listed.returncode:
                 bad.append((after, times, status, v.returncode, v.stdout[:300], listed.stderr[:100]))
     ok(not bad, f"{name}: the trail stays intact", "\n".join(map(repr, bad)))
-print(f"1..{count}")
-sys.exit(1 if failed else 0)
+done()
