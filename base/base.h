@@ -103,6 +103,9 @@ bool sw_json_lacks(bool again);
  */
 bool sw_text_lacked(void);
 void sw_text_lacks(void);
+/* json_loadb(), but whole or, with *no_memory, NULL. e may be NULL. Depth is not limited: for what
+ * a program of ours has written. */
+json_t *sw_json_load(const char *p, size_t n, size_t flags, json_error_t *e, bool *no_memory);
 /* Parses with depth and size limits; SW_EINVAL with line:column. Duplicate keys refused. */
 json_t *sw_json_parse(const char *p, size_t n, sw_error *err);
 /* DESIGN's output object of a result; id may be NULL. Ownership passes to the caller. */

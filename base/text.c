@@ -133,6 +133,19 @@ static int json_depth(const char *p, size_t n)
 	return deepest;
 }
 
+json_t *sw_json_load(const char *p, size_t n, size_t flags, json_error_t *e, bool *no_memory)
+{
+	bool lacked = sw_json_lacks(false);
+	json_t *j = json_loadb(p, n, flags, e);
+	/* jansson's reader goes on without the letters that it had no memory for */
+	*no_memory = sw_json_lacks(lacked);
+	if (*no_memory) {
+		json_decref(j);
+		j = NULL;
+	}
+	return j;
+}
+
 json_t *sw_json_parse(const char *p, size_t n, sw_error *err)
 {
 	if (json_depth(p, n) > JSON_DEPTH_MAX) {
@@ -141,17 +154,10 @@ json_t *sw_json_parse(const char *p, size_t n, sw_error *err)
 		return NULL;
 	}
 	json_error_t je;
-	bool lacked = sw_json_lacks(false);
-	json_t *j = json_loadb(p, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &je);
-	/* jansson's reader goes on without the letters that it had no memory for */
-	bool lacks = sw_json_lacks(lacked);
-	if (lacks) {
-		json_decref(j);
-		sw_error_set(err, SW_ENOMEM, "out of memory");
-		return NULL;
-	}
+	bool no_memory;
+	json_t *j = sw_json_load(p, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &je, &no_memory);
 	if (!j) {
-		if (json_error_code(&je) == json_error_out_of_memory || !je.text[0]) {
+		if (no_memory || json_error_code(&je) == json_error_out_of_memory || !je.text[0]) {
 			sw_error_set(err, SW_ENOMEM, "out of memory");
 			return NULL;
 		}

@@ -221,9 +221,9 @@ static int take_answer(const sw_buf *all, const char *server, json_t **answer, s
 	if (length >= 0 && (unsigned long long)length != n)
 		return fail(err, SW_EIO, server, "the service's answer was cut off", NULL,
 		            "a record may be sent again with the same id");
-	bool lacked = sw_json_lacks(false);
-	json_t *j = json_loadb(body, n, JSON_ALLOW_NUL, NULL);
-	if (sw_json_lacks(lacked) || all->error == SW_ENOMEM) {
+	bool no_memory;
+	json_t *j = sw_json_load(body, n, JSON_ALLOW_NUL, NULL, &no_memory);
+	if (no_memory || all->error == SW_ENOMEM) {
 		json_decref(j);
 		return fail(err, SW_ENOMEM, server, "out of memory for the service's answer", NULL,
 		            "a record may be sent again with the same id");

@@ -198,12 +198,11 @@ static int collect(int fd, int wait_ms, sw_buf *b)
 
 static int unpack(const sw_buf *b, json_t **out, sw_error *err)
 {
-	bool lacked = sw_json_lacks(false);
-	json_t *reply = b->len ? json_loadb(b->ptr, b->len, JSON_ALLOW_NUL, NULL) : NULL;
-	if (sw_json_lacks(lacked)) {
-		json_decref(reply);
+	bool no_memory = false;
+	json_t *reply =
+	    b->len ? sw_json_load(b->ptr, b->len, JSON_ALLOW_NUL, NULL, &no_memory) : NULL;
+	if (no_memory)
 		return sw_error_set(err, SW_ENOMEM, "out of memory");
-	}
 	json_t *status = json_object_get(reply, "status");
 	const json_t *e = json_object_get(reply, "error");
 	int code = 0;

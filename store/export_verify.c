@@ -170,9 +170,10 @@ static void take_head(struct reader *r, const json_t *o)
 static int take_line(struct reader *r, const char *p, size_t n, const char *path, sw_error *err)
 {
 	sw_json_lacks(false);
-	json_t *o = json_loadb(p, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+	bool no_memory;
+	json_t *o = sw_json_load(p, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL, &no_memory);
 	int code = 0;
-	r->no_memory |= !o && sw_json_lacks(false);
+	r->no_memory |= no_memory;
 	const char *name = json_string_value(json_object_get(o, "table"));
 	r->line++;
 	if (r->has_head && !r->ended)
